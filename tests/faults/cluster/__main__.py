@@ -1,13 +1,13 @@
-"""Faults in any order under producers for as long as you like: brokers and ZooKeeper's servers are processes.
+"""Faults in any order under producers, for any time: brokers and ZooKeeper's servers are processes.
 
     python -m tests.faults.cluster [--minutes 10] [--brokers 3] [--seed 1] [--parted]
 
-It goes in rounds of five minutes at most, each a new cluster on the same three servers of ZooKeeper, with a
-seed of its own, one more than the round before. Two idempotent producers, librdkafka's and our own, write
-with acks=all and min.insync.replicas=2. Brokers are killed, held up and restarted, networks part in one or in
-both directions, servers of ZooKeeper are killed, held up and away, disks are full, wall clocks are set hours
-ahead and back. After each round all replicas are read: every record that was acknowledged has to be there
-once, in order, where the broker said, and the replicas have to be the same, byte for byte.
+It goes in rounds of five minutes at most. Each round is a new cluster on the same three servers of ZooKeeper,
+and its seed is one more than the last round's. Two idempotent producers, librdkafka's and our own, write with
+acks=all and min.insync.replicas=2. Brokers are killed, held up and restarted. Networks part in one or in both
+directions. Servers of ZooKeeper are killed, held up and cut off. Disks are full. Wall clocks are set hours
+ahead and back. After each round all replicas are read. Every record that was acknowledged has to be there
+once, in order, at the acknowledged offset. The replicas have to be the same, byte for byte.
 
 With --parted the only faults are networks that part brokers from each other, in one or in both directions,
 for 5 to 60 s: connections stay, requests time out, and what was sent arrives in the end. Partitions are led
@@ -70,7 +70,7 @@ class Story:
         self._parted = parted
 
     def play(self, seed: int, minutes: float) -> None:
-        """One round; its folder is left where something is wrong."""
+        """Play a round. Its folder is left if anything is wrong."""
         folder = self._folder / f"seed-{seed}"
         with Network() as network:
             cluster = Cluster(
@@ -146,12 +146,15 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, choices=(3, 5), default=3)
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     parser.add_argument("--parted", action="store_true", help="only part brokers, under transactions too")
-    told = parser.parse_args()
+    options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="cluster-"))
-    print(f"{told.brokers} brokers, {told.minutes:g} min, seed {told.seed}; logs in {folder}", flush=True)
-    began, deadline, seed = time.monotonic(), time.monotonic() + 60 * told.minutes, told.seed
+    print(
+        f"{options.brokers} brokers, {options.minutes:g} min, seed {options.seed}; logs in {folder}",
+        flush=True,
+    )
+    began, deadline, seed = time.monotonic(), time.monotonic() + 60 * options.minutes, options.seed
     with Ensemble(folder / "zookeeper", ZOOKEEPERS, tick_ms=TICK_MS) as ensemble:
-        story = Story(folder, ensemble, told.brokers, parted=told.parted)
+        story = Story(folder, ensemble, options.brokers, parted=options.parted)
         try:
             while not story.figures or deadline - time.monotonic() > LAST_ROUND_S:
                 story.play(seed, min((deadline - time.monotonic()) / 60, ROUND_MINUTES))

@@ -1,4 +1,4 @@
-"""What is on the brokers' disks in the end: every replica the same, and in it what was acknowledged."""
+"""An audit of the brokers' disks: all replicas are the same, and have what was acknowledged."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.support.waiting import wait_for
 
 
 def folders_of(broker: LogdProcess, topic: str, partition: int) -> list[Path]:
-    """Where a broker has its replica: one folder, or none."""
+    """Return the folders of a broker's replica: one, or none."""
     folders = [Path(each) for each in str(broker.overrides["log.dirs"]).split(",")]
     return [folder for each in folders if (folder := each / f"{topic}-{partition}").exists()]
 
 
 def log_in(folder: Path) -> bytes:
-    """All segments of a replica, one after the other: brokers need not roll them at the same places."""
+    """Return all segments of a replica joined, since brokers need not roll them at the same offsets."""
     return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
 def logs_of(cluster: Cluster, topic: str, partition: int) -> list[bytes]:
-    """Of all replicas."""
+    """Return the logs of all replicas."""
     return [
         log_in(folder)
         for broker in cluster.brokers.values()
@@ -34,12 +34,12 @@ def logs_of(cluster: Cluster, topic: str, partition: int) -> list[bytes]:
 
 
 def are_equal(cluster: Cluster, topic: str, partition: int) -> bool:
-    """Whether all replicas have the same bytes now."""
+    """Return True if all replicas have the same bytes now."""
     logs = logs_of(cluster, topic, partition)
     return len(logs) == REPLICAS and len(set(logs)) == 1
 
 
-class Found(NamedTuple):
+class LoggedRecord(NamedTuple):
     """A record: where it is, and under which epoch its producer sent it."""
 
     offset: int
@@ -47,30 +47,30 @@ class Found(NamedTuple):
     producer_epoch: int
 
 
-def records_in(log: bytes) -> list[Found]:
-    """Without markers."""
+def records_in(log: bytes) -> list[LoggedRecord]:
+    """Return the records of a log without its markers."""
     return [
-        Found(offset, int(value or b""), header.producer_epoch)
+        LoggedRecord(offset, int(value or b""), header.producer_epoch)
         for pos, header in iter_batches(log)
         if not header.is_control
         for offset, _, _, value, _ in decode_records(log, pos)
     ]
 
 
-def first_copies(found: list[Found]) -> tuple[list[Found], dict[int, list[Found]]]:
-    """The records without those that their producer sent again under a newer epoch of its own, and those.
+def first_copies(records: list[LoggedRecord]) -> tuple[list[LoggedRecord], dict[int, list[LoggedRecord]]]:
+    """Part records from those that their producer sent again under a newer epoch of its own.
 
     No broker can tell that they are the same, nor write a batch under another epoch: the CRC holds it.
     """
-    first: dict[int, Found] = {}
-    kept, again = [], defaultdict[int, list[Found]](list)
-    for record in found:
-        known = first.setdefault(record.number, record)
-        if record.producer_epoch > known.producer_epoch:
+    first: dict[int, LoggedRecord] = {}
+    originals, again = [], defaultdict[int, list[LoggedRecord]](list)
+    for record in records:
+        original = first.setdefault(record.number, record)
+        if record.producer_epoch > original.producer_epoch:
             again[record.number].append(record)
         else:
-            kept.append(record)
-    return kept, again
+            originals.append(record)
+    return originals, again
 
 
 def settle(cluster: Cluster, *writers: Writer) -> None:
@@ -84,7 +84,9 @@ def settle(cluster: Cluster, *writers: Writer) -> None:
 
 
 def assert_kept(cluster: Cluster, *writers: Writer) -> int:
-    """Each record that was acknowledged is there once, where the broker said, in order; how many there are.
+    """Check that acknowledged records are there once, in order, where the broker said.
+
+    Return how many there are.
 
     The brokers are stopped first: what they leave is what counts.
     """
@@ -97,7 +99,7 @@ def assert_kept(cluster: Cluster, *writers: Writer) -> int:
 
 
 def assert_written(cluster: Cluster, writer: Writer) -> None:
-    """Of one writer, of whom nothing more comes."""
+    """Check the records of one writer, who has finished."""
     for partition in range(writer.partitions):
         where = f"{writer.topic}-{partition}"
         logs = logs_of(cluster, writer.topic, partition)
@@ -110,22 +112,26 @@ def assert_written(cluster: Cluster, writer: Writer) -> None:
             assert_at_least_once(writer, partition, records_in(logs[0]), expected)
 
 
-def assert_once(writer: Writer, partition: int, records: list[Found], expected: list[int]) -> None:
-    """Each is there once and in order, or again where its producer has begun a new epoch for it."""
+def assert_once(writer: Writer, partition: int, records: list[LoggedRecord], expected: list[int]) -> None:
+    """Check that records are there once in order, or again if their producer began a new epoch for them."""
     where = f"{writer.topic}-{partition}"
-    found, again = first_copies(records)
+    originals, again = first_copies(records)
     assert not again or writer.may_repeat, f"{where} has twice {dict(again)}"
-    assert [record.number for record in found] == expected, "\n".join([where, *writer.notes])
-    for record in found:
-        said = writer.acknowledged[record.number]
+    assert [record.number for record in originals] == expected, "\n".join([where, *writer.notes])
+    for record in originals:
+        acknowledged = writer.acknowledged[record.number]
         places = [(partition, each.offset) for each in (record, *again.get(record.number, ()))]
-        assert said in (*places, (partition, None)), f"{record.number} is at {places}, said was {said}"
+        assert acknowledged in (*places, (partition, None)), (
+            f"{record.number} is at {places}, said was {acknowledged}"
+        )
     if again:
         print(f"{where}: {len(again)} records were sent again under a new epoch")
 
 
-def assert_at_least_once(writer: Writer, partition: int, records: list[Found], expected: list[int]) -> None:
-    """Each is there, also where the broker said."""
+def assert_at_least_once(
+    writer: Writer, partition: int, records: list[LoggedRecord], expected: list[int]
+) -> None:
+    """Check that each record is there, also where the broker said."""
     at = {record.offset: record.number for record in records}
     assert sorted(set(at.values())) == expected, f"{writer.topic}-{partition}"
     for number in expected:
@@ -135,7 +141,7 @@ def assert_at_least_once(writer: Writer, partition: int, records: list[Found], e
 
 
 def tally(cluster: Cluster, writer: Writer) -> Counter[str]:
-    """What was acknowledged to an idempotent writer, and what became of it; no broker runs."""
+    """Count what was acknowledged to an idempotent writer, and what became of it. No broker may run."""
     count = Counter({"records acknowledged": len(writer.acknowledged)})
     acknowledged: dict[int, set[int]] = defaultdict(set)
     for number, (partition, _) in writer.acknowledged.items():
@@ -146,13 +152,16 @@ def tally(cluster: Cluster, writer: Writer) -> Counter[str]:
 
 
 def tally_of(logs: list[bytes], acknowledged: set[int]) -> Counter[str]:
-    """Of one partition, all of its replicas. A record that one of them lacks is lost."""
+    """Count what became of a partition's records, in all replicas.
+
+    A record that one of them lacks is lost.
+    """
     count = Counter({"replicas that differ": len(set(logs)) - 1})
     lost, doubled, again = set[int](), set[int](), set[int]()
     for log in logs:
-        kept, sent_again = first_copies(records_in(log))
-        times = Counter(record.number for record in kept)
-        count["records checked, in all replicas"] += len(kept)
+        originals, sent_again = first_copies(records_in(log))
+        times = Counter(record.number for record in originals)
+        count["records checked, in all replicas"] += len(originals)
         lost |= acknowledged - times.keys()
         doubled.update(number for number, n in times.items() if n > 1)
         again |= sent_again.keys()
@@ -161,6 +170,6 @@ def tally_of(logs: list[bytes], acknowledged: set[int]) -> Counter[str]:
 
 
 def count_of(cluster: Cluster, writer: Writer) -> int:
-    """How many records there are in a writer's topic; replicas are equal then."""
+    """Return how many records a writer's topic has; replicas must be equal."""
     partitions = range(writer.partitions)
     return sum(len(records_in(logs_of(cluster, writer.topic, each)[0])) for each in partitions)

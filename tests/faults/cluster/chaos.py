@@ -34,7 +34,7 @@ LONG_S = (5.0, 60.0)
 ASKED_MS = 3000
 """How long an operator waits for a leader's election."""
 HOURS = (5, -5, 0)
-"""What a wall clock is ahead."""
+"""Hours by which a wall clock is ahead."""
 
 
 class Chaos:
@@ -103,12 +103,12 @@ class Chaos:
             ]
 
     def run(self, faults: int) -> None:
-        """One after the other."""
+        """Cause so many faults, one after another."""
         for _ in range(faults):
             self.one()
 
     def run_for(self, seconds: float) -> None:
-        """None begins later."""
+        """Cause faults as long as there is time. None begins later."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.one()
@@ -131,14 +131,14 @@ class Chaos:
         return self._rng.sample(sorted(self._cluster.brokers), count)
 
     def kill(self) -> None:
-        """One, and the others for any time less or more than its session."""
+        """Kill a broker, and leave it down for less or more than its session."""
         (victim,) = self._pick()
         self._cluster.kill(victim)
         self._pause(2 * SESSION_MS / 1000)
         self._cluster.start(victim)
 
     def kill_in_a_row(self) -> None:
-        """Each as soon as the one before is ready, whether it is in sync or not."""
+        """Kill and start brokers, each as soon as the one before is ready, in sync or not."""
         for victim in self._pick(3):
             self._cluster.kill(victim)
             self._cluster.start(victim)
@@ -169,9 +169,9 @@ class Chaos:
             self.hold_up(SESSION_MS / 1000 / 2)
 
     def kill_while_held_up(self) -> None:
-        """One is held up, another is killed."""
-        held, victim = self._pick(2)
-        pid = self._cluster.brokers[held].pid
+        """Stop a broker for a while, and kill another meanwhile."""
+        stopped, victim = self._pick(2)
+        pid = self._cluster.brokers[stopped].pid
         os.kill(pid, signal.SIGSTOP)
         self._cluster.kill(victim)
         self._pause(2 * SESSION_MS / 1000)
@@ -193,7 +193,7 @@ class Chaos:
             os.kill(server.pid, signal.SIGCONT)
 
     def kill_a_zookeeper(self) -> None:
-        """One server of several, which may be their leader."""
+        """Kill one server of several, which may be their leader."""
         server = self._rng.choice(self._ensemble.servers)
         server.kill()
         self._pause(2 * SESSION_MS / 1000)
@@ -201,64 +201,64 @@ class Chaos:
         wait_for(lambda: server.state() is not None)
 
     def part_from_zookeeper(self) -> None:
-        """One broker, which the others reach."""
+        """Part a broker from ZooKeeper; the other brokers reach it."""
         (victim,) = self._pick()
         self._part(*both_ways(victim, [ZOOKEEPER]))
 
     def part_from_brokers(self) -> None:
-        """One broker, which keeps its session."""
+        """Part a broker from the others; it keeps its session."""
         (victim,) = self._pick()
         self._part(*both_ways(victim, self._others(victim)))
 
     def part_from_all(self) -> None:
-        """One broker, but not from its clients."""
+        """Part a broker from ZooKeeper and the others, but not from its clients."""
         (victim,) = self._pick()
         self._part(*both_ways(victim, [ZOOKEEPER, *self._others(victim)]))
 
     def part_two(self) -> None:
-        """Two brokers from each other."""
+        """Part two brokers from each other."""
         one, two = self._pick(2)
         self._part(*both_ways(one, [two]))
 
     def part_one_way(self) -> None:
-        """What one broker sends, or what is sent to it, to anywhere or from one place."""
+        """Lose all that a broker sends or all that is sent to it, for all ends or one."""
         (victim,) = self._pick()
         ends = [ZOOKEEPER, *self._others(victim)]
         pairs = both_ways(victim, ends)[self._rng.randrange(2) :: 2]
         self._part(*self._rng.sample(pairs, self._rng.choice([1, len(pairs)])))
 
     def part_two_for_long(self) -> None:
-        """Two brokers from each other, in both directions."""
+        """Part two brokers from each other for long, in both directions."""
         one, two = self._pick(2)
         self._part_for_long(*both_ways(one, [two]))
 
     def part_one_way_for_long(self) -> None:
-        """What one broker sends to another, be it asked or answered."""
+        """Lose for long what one broker sends to another, requests and responses."""
         one, two = self._pick(2)
         self._part_for_long((one, two))
 
     def part_from_brokers_for_long(self) -> None:
-        """One broker from all others; it keeps its session."""
+        """Part a broker from all others for long; it keeps its session."""
         (victim,) = self._pick()
         self._part_for_long(*both_ways(victim, self._others(victim)))
 
     def kill_while_parted(self) -> None:
-        """One is alone, another is killed."""
+        """Part a broker from all, and kill another."""
         alone, victim = self._pick(2)
         pairs = both_ways(alone, [ZOOKEEPER, *self._others(alone)])
         self._part(*pairs, meanwhile=lambda: self._cluster.kill(victim))
         self._cluster.start(victim)
 
     def unplug(self) -> None:
-        """One, from everybody, and it is not told."""
+        """Unplug a host from all others, without a signal to it."""
         self._without_network(self._hosts.unplug)
 
     def take_down(self) -> None:
-        """One is without a network, and is told."""
+        """Take a host's interface down, which it notices."""
         self._without_network(self._hosts.take_down)
 
     def cut_the_power(self) -> None:
-        """One is unplugged and killed, so that connections to it stay half open."""
+        """Unplug and kill a broker, so that connections to it stay half open."""
         (victim,) = self._pick()
         self._hosts.unplug(victim)
         self._cluster.kill(victim)
@@ -273,7 +273,7 @@ class Chaos:
         self._hosts.heal()
 
     def fill_a_disk(self) -> None:
-        """One broker's, so that it ends."""
+        """Fill the disk of one broker, so that it ends."""
         (victim,) = self._pick()
         broker = self._cluster.brokers[victim]
         limit_files(broker.pid, largest_file(broker.folder) + ROOM)
@@ -282,7 +282,7 @@ class Chaos:
         self._cluster.start(victim)
 
     def set_a_clock(self) -> None:
-        """One broker's wall clock, hours ahead, back or right again; so it stays."""
+        """Set a broker's wall clock hours ahead, back or right, and leave it so."""
         (victim,) = self._pick()
         self._clocks[victim].set_by(timedelta(hours=self._rng.choice(HOURS)))
 

@@ -39,7 +39,7 @@ GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
 REPLICAS = 3
 ZOOKEEPER = "zookeeper"
-"""As an end of a network."""
+"""Name of ZooKeeper as an end of a network."""
 LINES_TOLD = 40
 SETTINGS: dict[str, object] = {
     "zookeeper.session.timeout.ms": SESSION_MS,
@@ -104,16 +104,16 @@ class Cluster:
         traceback: TracebackType | None,
     ) -> None:
         if error is not None:
-            print(self.told())
+            print(self.report())
         self._end()
 
-    def told(self) -> str:
-        """What one wants to know of a failure: who is gone or out of sync, as each broker sees it, and what
-        brokers said last. One that was cut off may believe that all is well.
+    def report(self) -> str:
+        """Return what explains a failure: each broker's view of dead and out-of-sync brokers, and its last
+        log lines. A broker that was cut off may report that all is well.
         """
         lines = []
         for id_, broker in self.brokers.items():
-            lines += [f"broker {id_} {seen}" for seen in _seen_by(broker)]
+            lines += [f"broker {id_} {line}" for line in _seen_by(broker)]
         for id_, broker in self.brokers.items():
             lines += [f"broker {id_}:", *broker.log.splitlines()[-LINES_TOLD:]]
         return "\n".join(lines)
@@ -162,60 +162,60 @@ class Cluster:
         assert {id_: broker.wait() for id_, broker in self.brokers.items()} == dict.fromkeys(self.brokers, 0)
 
     def assert_no_tracebacks(self) -> None:
-        """None of them has said one."""
+        """Check that no broker has logged a traceback."""
         for broker in self.brokers.values():
             assert_no_tracebacks(broker.log)
 
     # What is known
 
     def metadata(self, *topics: str) -> MetadataResponse:
-        """As the first broker that answers says; it is asked first the next time."""
+        """Return the metadata by the first broker that answers, which is asked first the next time."""
         for broker in self._in_turn:
             try:
-                found = metadata_of(broker, *topics)
+                response = metadata_of(broker, *topics)
             except OSError:
                 continue
             if broker is not self._in_turn[0]:
                 self._in_turn = [broker, *(each for each in self._in_turn if each is not broker)]
-            return found
+            return response
         raise AssertionError("no broker answers")
 
-    def sees(self, broker: LogdProcess, *, gone: int) -> bool:
-        """Whether a broker knows that another one is not alive."""
-        return gone not in {each.node_id for each in metadata_of(broker).brokers}
+    def sees(self, broker: LogdProcess, *, dead: int) -> bool:
+        """Return True if a broker knows that another one is not alive."""
+        return dead not in {each.node_id for each in metadata_of(broker).brokers}
 
     @property
     def controller(self) -> int:
         """The broker that is the controller; waits until one is."""
-        found = -1
+        controller = -1
 
-        def known() -> bool:
-            nonlocal found
-            found = self.metadata().controller_id
-            return found in self.brokers and self.brokers[found].is_running
+        def is_running() -> bool:
+            nonlocal controller
+            controller = self.metadata().controller_id
+            return controller in self.brokers and self.brokers[controller].is_running
 
-        wait_for(known)
-        return found
+        wait_for(is_running)
+        return controller
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Who leads a partition; waits until somebody does."""
-        found = -1
+        """Return the leader of a partition, once there is one."""
+        leader = -1
 
-        def known() -> bool:
-            nonlocal found
+        def is_running() -> bool:
+            nonlocal leader
             states = self.states(topic)
-            found = states[partition].leader_id if partition in states else -1
-            return found in self.brokers and self.brokers[found].is_running
+            leader = states[partition].leader_id if partition in states else -1
+            return leader in self.brokers and self.brokers[leader].is_running
 
-        wait_for(known)
-        return found
+        wait_for(is_running)
+        return leader
 
     def coordinator(self, name: str, kind: int = GROUP) -> int:
-        """Who coordinates a group or a transactional id; waits until somebody does."""
-        found = -1
+        """Return the coordinator of a group or a transactional id, once there is one."""
+        coordinator = -1
 
-        def known() -> bool:
-            nonlocal found
+        def is_running() -> bool:
+            nonlocal coordinator
             for broker in self.brokers.values():
                 try:
                     with RawClient(broker.port, broker.host) as client:
@@ -223,20 +223,20 @@ class Cluster:
                         (answer,) = client.request(request, 4).coordinators
                 except OSError:
                     continue
-                found = -1 if answer.error_code else answer.node_id
-                return found in self.brokers and self.brokers[found].is_running
+                coordinator = -1 if answer.error_code else answer.node_id
+                return coordinator in self.brokers and self.brokers[coordinator].is_running
             return False
 
-        wait_for(known)
-        return found
+        wait_for(is_running)
+        return coordinator
 
     def states(self, *topics: str) -> dict[int, Any]:
-        """The state of each partition, as Metadata has it, of one topic."""
+        """Return the state of each partition of one topic, as Metadata has it."""
         (topic,) = self.metadata(*topics).topics
         return {partition.partition_index: partition for partition in topic.partitions}
 
     def is_in_sync(self, topic: str) -> bool:
-        """Whether all replicas of all partitions are in sync."""
+        """Return True if all replicas of all partitions are in sync."""
         states = self.states(topic).values()
         return bool(states) and all(
             state.leader_id >= 0 and set(state.isr_nodes) == set(state.replica_nodes) for state in states
@@ -255,8 +255,8 @@ class Cluster:
         return self._create(name, configs, num_partitions=-1, replication_factor=-1, assignments=assignments)
 
     def _create(self, name: str, configs: Mapping[str, str], **shape: Any) -> str:
-        given = [CreatableTopicConfig(name=key.replace("_", "."), value=v) for key, v in configs.items()]
-        topic = CreatableTopic(name=name, configs=given, **shape)
+        entries = [CreatableTopicConfig(name=key.replace("_", "."), value=v) for key, v in configs.items()]
+        topic = CreatableTopic(name=name, configs=entries, **shape)
         wait_for(lambda: len(self.metadata().brokers) == len(self.brokers))
         controller = self.brokers[self.controller]
         with RawClient(controller.port, controller.host) as client:
@@ -285,23 +285,23 @@ def _through(network: Network, id_: int, port: int, zookeeper: str) -> dict[str,
 
 
 def _seen_by(broker: LogdProcess) -> Iterator[str]:
-    """Who is alive, and what is out of sync, as one broker says."""
+    """Yield the live brokers and the out-of-sync partitions, as one broker reports them."""
     try:
-        found = metadata_of(broker)
+        metadata = metadata_of(broker)
     except OSError as error:
         yield f"answers nothing: {error}"
         return
-    alive = sorted(each.node_id for each in found.brokers)
-    yield f"sees brokers {alive}, controller {found.controller_id}"
-    for topic in found.topics:
+    alive = sorted(each.node_id for each in metadata.brokers)
+    yield f"sees brokers {alive}, controller {metadata.controller_id}"
+    for topic in metadata.topics:
         for state in topic.partitions:
             if set(state.isr_nodes) != set(state.replica_nodes):
                 yield f"sees of {topic.name}: {state}"
 
 
 def metadata_of(broker: LogdProcess, *topics: str) -> MetadataResponse:
-    """As one broker says; OSError."""
-    asked = [MetadataRequestTopic(name=topic) for topic in topics] or None
+    """Return the metadata by one broker. Raises OSError."""
+    topic_requests = [MetadataRequestTopic(name=topic) for topic in topics] or None
     with RawClient(broker.port, broker.host) as client:
-        answer: MetadataResponse = client.request(MetadataRequest(topics=asked), 12)
+        answer: MetadataResponse = client.request(MetadataRequest(topics=topic_requests), 12)
         return answer

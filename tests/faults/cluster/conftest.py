@@ -1,4 +1,4 @@
-"""One server of ZooKeeper for all tests here that leave it alone, and a path in it for each."""
+"""A shared server of ZooKeeper for tests that do not disturb it, and a path in it for each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = itertools.count(1)
 
 
 def path_in(ensemble: Ensemble) -> str:
-    """One for each test."""
+    """Return a path for one test."""
     return f"{ensemble.connect_string}/faults-{next(_numbers)}"
 
 
@@ -40,7 +40,7 @@ def made(folder: Path, servers: int) -> Ensemble:
 
 @pytest.fixture(scope="session")
 def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    """A server; who stops it starts it again."""
+    """Run a server of ZooKeeper. A test that stops it starts it again."""
     with made(tmp_path_factory.mktemp("zookeeper"), 1) as running:
         yield running
 
@@ -67,7 +67,7 @@ def hosts() -> Iterator[Hosts]:
 
 @pytest.fixture(scope="session")
 def hosted(tmp_path_factory: pytest.TempPathFactory, hosts: Hosts) -> Iterator[Ensemble]:
-    """A server on its host; who stops it starts it again."""
+    """Run a server of ZooKeeper on a host. A test that stops it starts it again."""
     need_zookeeper()
     with HostedEnsemble(tmp_path_factory.mktemp("hosted"), hosts, [ZOOKEEPER], tick_ms=TICK_MS) as running:
         yield running

@@ -35,7 +35,7 @@ class ForeignClient:
 
 
 class Program:
-    """One run of a program. `said` gives what it says to its end; `end` has it end."""
+    """A run of a program. `lines` yields its output up to its end; `end` makes it end."""
 
     def __init__(self, client: ForeignClient, kind: str, *arguments: object, log: Path) -> None:
         self._log = log
@@ -49,7 +49,7 @@ class Program:
                 encoding="utf-8",
             )
 
-    def said(self) -> Iterator[list[str]]:
+    def lines(self) -> Iterator[list[str]]:
         """Words, line by line; AssertionError with its complaints when it ends badly."""
         assert self._process.stdout is not None
         with self._process.stdout:
@@ -58,12 +58,12 @@ class Program:
         assert status == 0, f"ended with {status}:\n{self._log.read_text(errors='replace')[-TAIL:]}"
 
     def end(self) -> None:
-        """It may take its time; `said` comes to its end then."""
+        """Close the program's input. It may take its time; `lines` ends with it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def kill(self) -> None:
-        """If it still runs."""
+        """Kill the program if it still runs."""
         self._process.kill()
         self._process.wait()
         self.end()
@@ -85,7 +85,7 @@ class ForeignWriter(Writer):
 
     def run(self) -> None:
         threading.Thread(target=self._ended, name=f"ends {self.topic}", daemon=True).start()
-        for word, *numbers in self._program.said():
+        for word, *numbers in self._program.lines():
             if word == "sent":
                 self.sent = int(numbers[0])
             else:
@@ -152,18 +152,22 @@ class ForeignReader:
 
     def _guarded(self) -> None:
         try:
-            for word, *numbers in self._program.said():
+            for word, *numbers in self._program.lines():
                 getattr(self, f"_{word}")(*map(int, numbers))
         except BaseException as error:
             self.failed.append(error)
 
     def _read(self, partition: int, offset: int, number: int) -> None:
-        known = self.numbers[partition]
+        numbers = self.numbers[partition]
         if offset != self._next.get(partition):
             # Where it begins, or begins again: nothing is left out.
             earliest = self.committed.get(partition, 0)
-            assert earliest <= offset <= len(known), f"{partition}: {offset}, not {earliest} to {len(known)}"
-        assert known.setdefault(offset, number) == number, f"{partition}, {offset}: {known[offset]}, {number}"
+            assert earliest <= offset <= len(numbers), (
+                f"{partition}: {offset}, not {earliest} to {len(numbers)}"
+            )
+        assert numbers.setdefault(offset, number) == number, (
+            f"{partition}, {offset}: {numbers[offset]}, {number}"
+        )
         self._next[partition] = offset + 1
 
     def _committed(self, partition: int, offset: int) -> None:
@@ -174,7 +178,7 @@ class ForeignReader:
         assert not self.failed, self.failed[0]
 
     def count(self) -> int:
-        """Of the records read, each once."""
+        """Return how many different records were read."""
         return sum(map(len, self.numbers.values()))
 
     def comes_to(self, count: int) -> None:

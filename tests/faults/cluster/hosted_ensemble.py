@@ -12,7 +12,7 @@ from tests.support.hosts import Hosts
 from tests.support.network import End
 
 PATIENCE_S = 1.0
-"""One that is not reached is asked again."""
+"""Seconds until a server that is not reached is asked again."""
 
 
 class HostedServer(Server):

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_for
 RECORDS_BETWEEN = 20
 """In each partition."""
 REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * (PARTITIONS // 3)
-"""Of each topic: a partition's leader is the same in all, also behind faults."""
+"""Replicas of each topic's partitions: a partition's leader is the same in all topics, also after faults."""
 OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
 
 
@@ -77,26 +77,26 @@ class AtWork:
         self._reader.comes_to(count_of(self._cluster, self._writer))
         self._stack.close()
         self._assert_read()
-        ends = {partition: len(found) for partition, found in self._reader.numbers.items()}
+        ends = {partition: len(numbers) for partition, numbers in self._reader.numbers.items()}
         assert self._committed_offsets() == ends
         if self._client.tells_commits:
             assert self._reader.committed == ends
         print(f"{self._client.name}: {self._writer.sent} records")
 
     def _assert_read(self) -> None:
-        """The reader has found each record where the writer was told that it is."""
+        """Check that the reader has read each record where the writer was told that it is."""
         for number, (partition, offset) in self._writer.acknowledged.items():
             assert offset is None or self._reader.numbers[partition][offset] == number
-        read = {number for found in self._reader.numbers.values() for number in found.values()}
+        read = {number for numbers in self._reader.numbers.values() for number in numbers.values()}
         assert read == set(range(self._writer.sent))
 
     def _committed_offsets(self) -> Mapping[int, int]:
-        """As the group's coordinator has them."""
-        asked = OffsetFetchRequestTopic(name=self.topic, partition_indexes=list(range(PARTITIONS)))
+        """Return the committed offsets by the group's coordinator."""
+        topic_request = OffsetFetchRequestTopic(name=self.topic, partition_indexes=list(range(PARTITIONS)))
         with RawClient(self._cluster.brokers[self._cluster.coordinator(self.group)].port) as raw:
-            answer = raw.request(OffsetFetchRequest(group_id=self.group, topics=[asked]), 5)
-        (found,) = answer.topics
-        return {each.partition_index: each.committed_offset for each in found.partitions}
+            answer = raw.request(OffsetFetchRequest(group_id=self.group, topics=[topic_request]), 5)
+        (topic,) = answer.topics
+        return {each.partition_index: each.committed_offset for each in topic.partitions}
 
     def give_up(self, error: BaseException) -> None:
         """Kill its programs."""
@@ -117,7 +117,7 @@ class SideBySide:
                 self.failures[name] = error
 
     def work_through_failovers(self) -> None:
-        """To their ends."""
+        """Take all clients through the failovers, to their ends."""
         try:
             self._all_do(AtWork.go_on)
             self._lose(lambda: {self._cluster.leader(each.topic) for each in self._at_work.values()})
@@ -151,7 +151,7 @@ class SideBySide:
             wait_for(lambda topic=topic: self._cluster.is_in_sync(topic))  # type: ignore[misc]
 
     def _all_do(self, what: Callable[[AtWork], None]) -> None:
-        """All at once."""
+        """Do the same with all clients at once."""
         names = list(self._at_work)
         with ThreadPoolExecutor(len(names) or 1) as pool:
             list(pool.map(lambda name: self._does(name, what), names))
@@ -160,12 +160,14 @@ class SideBySide:
         try:
             what(self._at_work[name])
         except Exception as error:
-            error.add_note(self._cluster.told())
+            error.add_note(self._cluster.report())
             self.failures[name] = error
             self._at_work.pop(name).give_up(error)
 
 
 def _group_of(client: str) -> str:
-    """All groups live in one partition of the offsets topic: they have the same coordinator."""
+    """Return a group of this client in one partition of the offsets topic: all groups have the same
+    coordinator.
+    """
     names = (f"{client}-readers-{number}" for number in itertools.count())
     return next(name for name in names if partition_for(name, OFFSETS_PARTITIONS) == 0)

@@ -1,4 +1,4 @@
-"""What the audit of a cluster's disks counts: each kind of loss and doubling, by itself."""
+"""The counts of a cluster's audit: each kind of loss and doubling, separately."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ WHOLE = log((0, [0, 1, 2]))
     ids=["whole", "shorter", "lost", "doubled", "sent again"],
 )
 def test_what_is_wrong_is_counted(replicas: list[bytes], expected: dict[str, int]) -> None:
-    found = tally_of(replicas, {0, 1, 2})
-    assert {what: count for what, count in found.items() if count} == expected
+    counts = tally_of(replicas, {0, 1, 2})
+    assert {what: count for what, count in counts.items() if count} == expected

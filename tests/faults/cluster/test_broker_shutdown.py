@@ -45,7 +45,7 @@ def cluster(brokers: Cluster) -> Cluster:
 
 
 def shutdown(cluster: Cluster, *arguments: object) -> tuple[int, list[Any], str]:
-    """The exit status, the rows, and what else is said; nobody is asked."""
+    """Shut brokers down without a question; return exit status, rows, and standard error."""
     ended = On(cluster.bootstrap)("broker", "shutdown", *arguments, "--yes", "-o", "jsonl")
     return ended.exit_code, [json.loads(line) for line in ended.stdout.splitlines()], ended.stderr
 
@@ -71,9 +71,9 @@ def test_it_hands_over_and_leaves(cluster: Cluster) -> None:
     }
     assert sum(row["controller"] for row in listed.values()) == 1
 
-    status, rows, said = shutdown(cluster, going, UNWILLING, "--force")
+    status, rows, messages = shutdown(cluster, going, UNWILLING, "--force")
     assert (status, rows) == (Status.NOT_ALLOWED, [])
-    assert f"broker {UNWILLING} does not take it" in said
+    assert f"broker {UNWILLING} does not take it" in messages
     assert is_running(cluster) == {1, 2, 3, 4}
 
     status, rows, _ = shutdown(cluster, going)
@@ -87,24 +87,24 @@ def test_it_hands_over_and_leaves(cluster: Cluster) -> None:
         assert state.leader_id in stays
         assert set(state.isr_nodes) == stays
 
-    status, rows, said = shutdown(cluster, 3 - going)
+    status, rows, messages = shutdown(cluster, 3 - going)
     assert (status, rows) == (Status.UNHEALTHY, [])
-    assert f"4 partitions under min.insync.replicas ({topic}-0, " in said
+    assert f"4 partitions under min.insync.replicas ({topic}-0, " in messages
     assert is_running(cluster) == {*stays, 4}
 
 
 def test_nobody_is_asked_behind_one_that_stays(cluster: Cluster) -> None:
-    """It alone is in sync of a partition, and hopes that somebody else will be."""
+    """Nobody shuts down after a broker that stays: it alone is in sync, and waits for another one."""
     on = On(cluster.bootstrap)
     on.done("topic", "create", "alone", "--replica-assignment", "1:3")
     wait_for(lambda: cluster.is_in_sync("alone"))
     assert cluster.brokers[3].stop() == 0
     wait_for(lambda: set(cluster.states("alone")[0].isr_nodes) == {1})
 
-    status, rows, said = shutdown(cluster, 2, 1, 4, "--force", "--timeout", 5)
-    assert status == Status.PARTLY, said
+    status, rows, messages = shutdown(cluster, 2, 1, 4, "--force", "--timeout", 5)
+    assert status == Status.PARTLY, messages
     assert results(rows) == [(2, "stopped"), (1, "failed"), (4, "not asked")]
-    assert "1 of 3 have stopped: broker 1 stops, and is still in the cluster after 5 s" in said
+    assert "1 of 3 have stopped: broker 1 stops, and is still in the cluster after 5 s" in messages
     assert cluster.brokers[2].wait() == 0
     assert is_running(cluster) == {1, 4}
     cluster.kill(1)

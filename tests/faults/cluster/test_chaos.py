@@ -49,7 +49,7 @@ def test_many_faults(tmp_path: Path, zookeeper: str, ensemble: Ensemble, seed: i
 @depth.deep
 @SEEDS
 def test_five_brokers(tmp_path: Path, three: Ensemble, seed: int) -> None:
-    """On three servers of ZooKeeper, and a network that parts them."""
+    """Five brokers and three servers of ZooKeeper survive a network that parts them."""
     pytest.importorskip("confluent_kafka")
     path = f"{three.connect_string}/five-{seed}"
     with (

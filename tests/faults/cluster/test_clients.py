@@ -74,10 +74,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, ensemble: Ensemble) -> Ite
 def failures(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, cluster: Cluster
 ) -> Mapping[str, BaseException]:
-    """Of all clients that tests ask for: why one has failed, or why it is left out."""
-    asked = {name for item in request.session.items for name in _clients_of(item)}
+    """Return why a client that tests use has failed, or why it is left out."""
+    names = {name for item in request.session.items for name in _clients_of(item)}
     clients, missing = {}, dict[str, BaseException]()
-    for name in sorted(asked):
+    for name in sorted(names):
         try:
             clients[name] = CLIENTS[name]()
         except (Exception, pytest.skip.Exception) as error:

@@ -58,15 +58,15 @@ def roles(cluster: Cluster, *topics: str) -> Mapping[tuple[str, int], tuple[int,
 
 
 def members(cluster: Cluster, group: str) -> tuple[str, set[str]]:
-    """A group's state and who is in it."""
+    """Return a group's state and its members."""
     broker = cluster.brokers[cluster.coordinator(group)]
     with RawClient(broker.port, broker.host) as client:
-        (found,) = client.request(DescribeGroupsRequest(groups=[group]), 5).groups
-    return found.group_state, {member.member_id for member in found.members}
+        (group_description,) = client.request(DescribeGroupsRequest(groups=[group]), 5).groups
+    return group_description.group_state, {member.member_id for member in group_description.members}
 
 
 def start_of(cluster: Cluster, topic: str) -> list[int]:
-    """Where each partition begins, as its leader says."""
+    """Return the log start offset of each partition, by its leader."""
     starts = []
     for partition in cluster.states(topic):
         broker = cluster.brokers[cluster.leader(topic, partition)]
@@ -76,7 +76,7 @@ def start_of(cluster: Cluster, topic: str) -> list[int]:
 
 
 def write_now(cluster: Cluster, topic: str) -> None:
-    """A few segments of records with the present's time in each partition."""
+    """Write a few segments of records with the present's time to each partition."""
     for partition in cluster.states(topic):
         broker = cluster.brokers[cluster.leader(topic, partition)]
         with RawClient(broker.port, broker.host) as client:
@@ -133,5 +133,5 @@ def test_a_brokers_clock_is_set(tmp_path: Path, zookeeper: str) -> None:
             wait_for(lambda: reader._read_some() == writer.sent)
             assert_whole(transactor, committed_records(cluster.bootstrap, "t"))
             wrote = assert_kept(cluster, writer, own)
-        print(f"{wrote} records; {len(transactor.committed)} of {transactor.begun} transactions committed;")
+        print(f"{wrote} records; {len(transactor.committed)} of {transactor.started} transactions committed;")
         print(f"{sum(reader.committed.values())} positions committed; {dict(transactor.errors)}")

@@ -127,7 +127,7 @@ class Transactor:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
-        self.begun = 0
+        self.started = 0
         self.committed: set[int] = set()
         self.aborted: set[int] = set()
         self.errors: Counter[str] = Counter()
@@ -163,8 +163,8 @@ class Transactor:
             self.errors[error.args[0].name()] += 1
 
     def _one(self, producer: Any) -> None:
-        number = self.begun
-        self.begun += 1
+        number = self.started
+        self.started += 1
         producer.begin_transaction()
         for partition in range(PARTITIONS):
             producer.produce(self._topic, b"%d" % number, partition=partition)
@@ -179,7 +179,10 @@ class Transactor:
             self.aborted.add(number)
 
     def _commit(self, producer: Any) -> bool:
-        """Whether it is committed; False: it has to be aborted. KafkaException where that cannot be known."""
+        """Return True if the transaction is committed, False if it has to be aborted.
+
+        Raises KafkaException if the outcome cannot be known.
+        """
         from confluent_kafka import KafkaException
 
         while True:
@@ -208,7 +211,7 @@ class Transactor:
 
 
 def committed_records(bootstrap: str, topic: str) -> list[list[int]]:
-    """What a read_committed consumer sees from beginning to end, by partition."""
+    """Return what a read_committed consumer reads from beginning to end, by partition."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -220,29 +223,31 @@ def committed_records(bootstrap: str, topic: str) -> list[list[int]]:
             **QUIET,
         }
     )
-    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    numbers: list[list[int]] = [[] for _ in range(PARTITIONS)]
     ended: set[int] = set()
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
 
     def read_on() -> bool:
         for message in consumer.consume(500, timeout=0.2):
             if message.error() is None:
-                found[message.partition()].append(int(message.value()))
+                numbers[message.partition()].append(int(message.value()))
             else:
                 ended.add(message.partition())
         return len(ended) == PARTITIONS
 
     wait_for(read_on)
     consumer.close()
-    return found
+    return numbers
 
 
-def assert_whole(transactor: Transactor, found: list[list[int]]) -> None:
-    """Of each transaction there is all or nothing, once and in order; all of those known to be committed."""
-    assert all(numbers == found[0] for numbers in found)
-    assert found[0] == sorted(set(found[0]))
-    assert transactor.committed <= set(found[0])
-    assert not transactor.aborted & set(found[0])
+def assert_whole(transactor: Transactor, numbers_by_partition: list[list[int]]) -> None:
+    """Check that each transaction is there wholly or not at all, once and in order, and all committed ones
+    are.
+    """
+    assert all(numbers == numbers_by_partition[0] for numbers in numbers_by_partition)
+    assert numbers_by_partition[0] == sorted(set(numbers_by_partition[0]))
+    assert transactor.committed <= set(numbers_by_partition[0])
+    assert not transactor.aborted & set(numbers_by_partition[0])
 
 
 @depth.deep
@@ -259,7 +264,7 @@ def test_transactions_are_whole(tmp_path: Path, zookeeper: str) -> None:
             wait_for(lambda: cluster.is_in_sync("__transaction_state"))
         transactor.goes_on()
         transactor.finish()
-        print(f"{len(transactor.committed)} of {transactor.begun} committed; {dict(transactor.errors)}")
+        print(f"{len(transactor.committed)} of {transactor.started} committed; {dict(transactor.errors)}")
         assert_whole(transactor, committed_records(cluster.bootstrap, topic))
         wait_for(lambda: cluster.is_in_sync(topic))
         cluster.stop()

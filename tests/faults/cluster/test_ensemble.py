@@ -59,7 +59,7 @@ def test_the_ensemble_is_away_for_long(tmp_path: Path, three: Ensemble) -> None:
 
 
 def test_a_majority_is_lost(tmp_path: Path, three: Ensemble) -> None:
-    """The server that is left answers reads for a while: no lease lives by that."""
+    """Leases do not live by the server that is left, which answers reads for a while."""
     with written(tmp_path, f"{three.connect_string}/majority") as (cluster, writers):
         leader = of_mode(three, "leader")
         follower = of_mode(three, "follower")

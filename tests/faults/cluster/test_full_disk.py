@@ -23,7 +23,7 @@ def is_offline(cluster: Cluster, victim: int, folder: Path) -> bool:
 
 @pytest.mark.parametrize("who", ["controller", "another"])
 def test_the_only_folder(tmp_path: Path, zookeeper: str, who: str) -> None:
-    """The broker ends."""
+    """Brokers end if their only log directory is full."""
     with written(tmp_path, zookeeper) as (cluster, writers):
         controller = cluster.controller
         victim = controller if who == "controller" else controller % 3 + 1
@@ -38,7 +38,7 @@ def test_the_only_folder(tmp_path: Path, zookeeper: str, who: str) -> None:
 
 
 def test_one_of_two_folders(tmp_path: Path, zookeeper: str) -> None:
-    """The other one serves on."""
+    """Partitions of the other log directory are served on."""
     well, small = tmp_path / "well", tmp_path / "small"
     small.mkdir()
     with (

@@ -1,4 +1,4 @@
-"""A broker by itself is moved to ZooKeeper, grows to three, and is lost: what it had is there.
+"""A standalone broker is moved to ZooKeeper, grows to three, and is lost: its data survives.
 
 A producer, a group and a transaction are in the middle of their work all the time.
 """
@@ -43,7 +43,7 @@ MANY = 1500
 
 
 class OpenTransaction:
-    """One that stays open, with a record in each partition before and after whatever happens meanwhile."""
+    """A transaction that stays open, with a record in each partition before and after other events."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         from confluent_kafka import Producer
@@ -83,7 +83,7 @@ class OpenTransaction:
 
 
 class Growing:
-    """The first broker by itself, then `cluster` with it as one of three."""
+    """The standalone first broker, then `cluster` with it as one of three."""
 
     def __init__(self, folder: Path, zookeeper: str) -> None:
         self.zookeeper = zookeeper
@@ -93,13 +93,13 @@ class Growing:
 
     @property
     def command(self) -> tuple[object, ...]:
-        """What moves it."""
+        """The command that moves the first broker."""
         where = ("--log-dirs", self.first.overrides["log.dirs"], "--node-id", 1)
         session = ("--override", f"zookeeper.session.timeout.ms={SESSION_MS}")
         return ("cluster", "move-to-zookeeper", *where, "--zookeeper", self.zookeeper, *session)
 
     def move(self, *, state: str = "to be moved") -> None:
-        """Stop it, and move it; from then on it starts among others."""
+        """Stop the broker and move it; from then on it starts in a cluster."""
         assert self.first.stop() == 0
         planned = json.loads(_done(*self.command, "--dry-run", "-o", "json"))
         assert planned["state"] == state
@@ -170,7 +170,7 @@ async def _there(zookeeper: str, path: str) -> None:
 
 
 def described(cluster: Cluster) -> dict[str, tuple[bytes, int]]:
-    """Of each topic its id and how many partitions it has."""
+    """Return each topic's id and number of partitions."""
     return {topic.name: (topic.topic_id, len(topic.partitions)) for topic in cluster.metadata().topics}
 
 
@@ -181,7 +181,10 @@ def write(broker: LogdProcess, topic: str, number: int) -> None:
 
 @depth.deep
 def test_a_move_is_killed_again_and_again(tmp_path: Path, zookeeper: str) -> None:
-    """In between the broker goes on by itself. What a killed run has of its session is waited out."""
+    """Killed moves are repeated, and the broker runs standalone in between.
+
+    The killed run's session has to expire first.
+    """
     growing = Growing(tmp_path, zookeeper)
     cluster = growing.cluster
     try:
@@ -205,8 +208,8 @@ def test_a_move_is_killed_again_and_again(tmp_path: Path, zookeeper: str) -> Non
         write(growing.first, "many", len(written))
         assert growing.first.stop() == 0
         (folder,) = folders_of(growing.first, "many", 0)
-        found = [record.number for record in records_in(log_in(folder))]
-        assert found == [*map(int, written), len(written)]
+        numbers = [record.number for record in records_in(log_in(folder))]
+        assert numbers == [*map(int, written), len(written)]
         cluster.assert_no_tracebacks()
     finally:
         cluster._end()
@@ -263,7 +266,7 @@ def test_a_broker_becomes_three_and_is_lost(tmp_path: Path, zookeeper: str) -> N
             wait_for(lambda: cluster.is_in_sync("x"))
             print(f"{assert_kept(cluster, writer)} records, {sum(reader.committed.values())} committed")
     except BaseException:
-        print(cluster.told())
+        print(cluster.report())
         raise
     finally:
         cluster._end()

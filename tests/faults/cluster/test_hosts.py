@@ -1,8 +1,7 @@
-"""Each broker on a host of its own: packets are lost, and nobody is told.
+"""Each broker on a host of its own: packets are lost without an error.
 
-Otherwise than through a proxy there are connections one end of which is gone, or that nobody accepts, and
-what was sent comes when TCP tries again. Whom `test_partitions` parts it parts in both ways; here is what no
-proxy can do.
+No proxy can do this: one end of a connection disappears, connections are not accepted, and data arrives when
+TCP retries. `test_partitions` parts brokers in both ways, with a proxy and between hosts.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ PROBE = "probe"
 """A topic to which only tests write."""
 
 
-def others_see(cluster: Cluster, victim: int, *, gone: bool) -> bool:
+def others_see(cluster: Cluster, victim: int, *, dead: bool) -> bool:
     others = [broker for id_, broker in cluster.brokers.items() if id_ != victim]
-    return all(cluster.sees(broker, gone=victim) == gone for broker in others)
+    return all(cluster.sees(broker, dead=victim) == dead for broker in others)
 
 
 def everybody_but(victim: int) -> list[End]:
@@ -56,7 +55,7 @@ WAYS: dict[str, Callable[[Hosts, int], None]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_leader_is_alone(tmp_path: Path, hosts: Hosts, hosted_zookeeper: str, way: str) -> None:
-    """It acknowledges nothing, not to a client on its own host either; others go on with others."""
+    """Leaders that are alone acknowledge nothing, not even to clients on their host; others are elected."""
     with written(tmp_path, hosted_zookeeper, network=hosts, replica_lag_time_max_ms=LAG_MS) as (
         cluster,
         writers,
@@ -68,20 +67,21 @@ def test_a_leader_is_alone(tmp_path: Path, hosts: Hosts, hosted_zookeeper: str, 
             client = hosts.within(victim, lambda broker=broker: RawClient(broker.port, broker.host))  # type: ignore[misc]
             with client:
                 WAYS[way](hosts, victim)
-                wait_for(lambda victim=victim: others_see(cluster, victim, gone=True))  # type: ignore[misc]
+                wait_for(lambda victim=victim: others_see(cluster, victim, dead=True))  # type: ignore[misc]
                 for partition in led:
                     answer = client.produce(PROBE, [(1, None, b"", ())], partition=partition, acks=1)
                     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
                 go_on(writers)
             hosts.heal()
-            wait_for(lambda victim=victim: others_see(cluster, victim, gone=False))  # type: ignore[misc]
+            wait_for(lambda victim=victim: others_see(cluster, victim, dead=False))  # type: ignore[misc]
             in_sync(cluster, writers)
             wait_for(lambda: cluster.is_in_sync(PROBE))
 
 
 def test_the_power_is_cut(tmp_path: Path, hosts: Hosts, hosted_zookeeper: str) -> None:
-    """A broker ends while nobody can be told: connections to it stay half open, also when it is back, and
-    whoever has asked it something hears neither an answer nor an end.
+    """Connections to a broker without power stay half open, even when it is back.
+
+    A client with a request gets neither a response nor an end.
     """
     with written(tmp_path, hosted_zookeeper, network=hosts, replica_lag_time_max_ms=LAG_MS) as (
         cluster,
@@ -92,7 +92,7 @@ def test_the_power_is_cut(tmp_path: Path, hosts: Hosts, hosted_zookeeper: str) -
                 hosts.unplug(victim)
                 cluster.kill(victim)
                 if not back_at_once:
-                    wait_for(lambda victim=victim: others_see(cluster, victim, gone=True))  # type: ignore[misc]
+                    wait_for(lambda victim=victim: others_see(cluster, victim, dead=True))  # type: ignore[misc]
                     go_on(writers)
                 hosts.heal()
                 cluster.start(victim)
@@ -101,7 +101,7 @@ def test_the_power_is_cut(tmp_path: Path, hosts: Hosts, hosted_zookeeper: str) -
 
 
 def test_packets_are_lost(tmp_path: Path, hosts: Hosts, hosted_zookeeper: str) -> None:
-    """Some of them, everywhere and all the time, while a leader is killed and comes back."""
+    """Lost packets, everywhere and all the time, do no harm while a leader is killed and comes back."""
     with written(tmp_path, hosted_zookeeper, network=hosts, replica_lag_time_max_ms=LAG_MS) as (
         cluster,
         writers,
@@ -133,9 +133,9 @@ def three_hosts(ensemble_of_hosts: Ensemble, hosts: Hosts) -> Iterator[Ensemble]
 
 
 def leading(ensemble: Ensemble) -> Server | None:
-    """The server that leads the ensemble, as it says itself."""
-    found = (each for each in ensemble.servers if (state := each.state()) and state.mode == "leader")
-    return next(found, None)
+    """Return the server that leads the ensemble by its own word."""
+    leaders = (each for each in ensemble.servers if (state := each.state()) and state.mode == "leader")
+    return next(leaders, None)
 
 
 def test_zookeepers_leader_is_alone(tmp_path: Path, hosts: Hosts, three_hosts: Ensemble) -> None:

@@ -67,7 +67,7 @@ def test_one_is_held_up_beyond_its_session(tmp_path: Path, zookeeper: str, who: 
         os.kill(cluster.brokers[victim].pid, signal.SIGSTOP)
         try:
             others = [broker for id_, broker in cluster.brokers.items() if id_ != victim]
-            wait_for(lambda: all(cluster.sees(broker, gone=victim) for broker in others))
+            wait_for(lambda: all(cluster.sees(broker, dead=victim) for broker in others))
             go_on(writers)
         finally:
             os.kill(cluster.brokers[victim].pid, signal.SIGCONT)

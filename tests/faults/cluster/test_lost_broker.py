@@ -1,4 +1,4 @@
-"""What the commands, and Kafka's own tools, say of a cluster that has lost a broker."""
+"""Output of the commands, and of Kafka's own tools, for a cluster that has lost a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import wait_for
 
 LOST = 1
 TOPICS = {"alone": [1], "pair": [1, 2], "others": [2, 3], "trio": [3, 2, 1]}
-"""Of one partition each: its replicas. `min.insync.replicas` is 2, of `alone` 1."""
+"""Topics of one partition, with its replicas. `min.insync.replicas` is 2, of `alone` 1."""
 FILTERED = {
     "--under-replicated-partitions": ["pair", "trio"],
     "--under-min-isr-partitions": ["alone", "pair"],

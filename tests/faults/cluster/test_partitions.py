@@ -1,4 +1,4 @@
-"""Brokers that do not reach each other, or ZooKeeper: whoever is alone acknowledges nothing, others go on.
+"""Brokers that do not reach each other, or ZooKeeper: a broker alone acknowledges nothing, others go on.
 
 Between hosts packets are lost. Through a proxy, where hosts cannot be had and at more than depth 1,
 connections stay, and what is sent waits; or they break.
@@ -63,7 +63,7 @@ def led_by(cluster: Cluster, victim: int, topic: str) -> list[int]:
 
 
 def assert_refuses(cluster: Cluster, victim: int, partitions: Iterable[int]) -> None:
-    """It has been the leader, and believes that it is."""
+    """Check that a broker that was the leader, and believes that it is, acknowledges nothing."""
     broker = cluster.brokers[victim]
     with RawClient(broker.port, broker.host) as client:
         for partition in partitions:
@@ -81,13 +81,13 @@ def test_one_is_away_from_zookeeper(tmp_path: Path, zookeeper: str, network: Net
             before = cluster.brokers[victim].log.count("is registered")
             disturb(*directions)
             others = others_of(cluster, victim)
-            wait_for(lambda: all(cluster.sees(cluster.brokers[id_], gone=victim) for id_ in others))
+            wait_for(lambda: all(cluster.sees(cluster.brokers[id_], dead=victim) for id_ in others))
             assert_refuses(cluster, victim, led)
             go_on(writers)
             assert_refuses(cluster, victim, led)
             network.heal()
             wait_for(lambda: cluster.brokers[victim].log.count("is registered") > before)
-            wait_for(lambda: not any(cluster.sees(cluster.brokers[id_], gone=victim) for id_ in others))
+            wait_for(lambda: not any(cluster.sees(cluster.brokers[id_], dead=victim) for id_ in others))
             in_sync(cluster, writers)
             wait_for(lambda: cluster.is_in_sync(PROBE))
 
@@ -102,13 +102,13 @@ def test_one_is_away_from_zookeeper(tmp_path: Path, zookeeper: str, network: Net
 
 def isrs(cluster: Cluster, told_by: int, topic: str) -> dict[int, tuple[int, set[int]]]:
     """Leader and in-sync replicas of each partition, as one broker says."""
-    (found,) = metadata_of(cluster.brokers[told_by], topic).topics
-    return {each.partition_index: (each.leader_id, set(each.isr_nodes)) for each in found.partitions}
+    (topic_metadata,) = metadata_of(cluster.brokers[told_by], topic).topics
+    return {each.partition_index: (each.leader_id, set(each.isr_nodes)) for each in topic_metadata.partitions}
 
 
 @depth.deep
 def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str, network: Network | Hosts) -> None:
-    """The third is the controller: each of the two goes on with the third."""
+    """Two parted brokers go on with the third, which is the controller."""
     with written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers):
 
         def apart(disturb: Callable[..., None], *, one_way: bool = False) -> None:
@@ -117,8 +117,8 @@ def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str, network: Ne
             disturb(*both_ways(one, [two])[: 1 if one_way else 2])
 
             def left() -> bool:
-                told = isrs(cluster, third, writers[0].topic).values()
-                return all(leader == third or isr == {leader, third} for leader, isr in told)
+                views = isrs(cluster, third, writers[0].topic).values()
+                return all(leader == third or isr == {leader, third} for leader, isr in views)
 
             wait_for(left)
             go_on(writers)
@@ -135,8 +135,8 @@ def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str, network: Ne
 def test_one_is_away_from_the_others(
     tmp_path: Path, zookeeper: str, network: Network | Hosts, who: str
 ) -> None:
-    """It keeps its session, so nobody is elected in its place, and it acknowledges nothing that it has alone.
-    A leader without a controller keeps its ISR: it waits.
+    """Nobody is elected in place of a broker that keeps its session, and it acknowledges nothing that it has
+    alone. A leader without a controller keeps its ISR and waits.
     """
     with written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers):
         for disturb in (network.silence, network.cut):
@@ -146,10 +146,10 @@ def test_one_is_away_from_the_others(
 
             def alone(victim: int = victim, controller: int = controller) -> bool:
                 """By the controller's word: the victim's partitions if it is, else those of the others."""
-                told = isrs(cluster, controller, writers[0].topic).values()
+                views = isrs(cluster, controller, writers[0].topic).values()
                 return all(
                     isr == {victim} if leader == victim else victim not in isr
-                    for leader, isr in told
+                    for leader, isr in views
                     if (leader == victim) is (victim == controller)
                 )
 
@@ -174,7 +174,7 @@ def commit(cluster: Cluster, coordinator: int, offset: int) -> None:
 
 
 def fetched(client: RawClient) -> tuple[int, int]:
-    """The error code of an OffsetFetch of the group g, and the offset."""
+    """Return the error code of an OffsetFetch of the group g, and the offset."""
     groups = [OffsetFetchRequestGroup(group_id="g", topics=None)]
     (group,) = client.request(OffsetFetchRequest(groups=groups), 9).groups
     return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
@@ -194,11 +194,11 @@ def test_a_coordinator_that_is_cut_off_tells_no_old_offsets(
             assert fetched(client) == (ErrorCode.NONE, 1)
             others = others_of(cluster, victim)
             network.silence(*both_ways(victim, [ZOOKEEPER, *others]))
-            wait_for(lambda: all(cluster.sees(cluster.brokers[id_], gone=victim) for id_ in others))
+            wait_for(lambda: all(cluster.sees(cluster.brokers[id_], dead=victim) for id_ in others))
             wait_for(lambda: isrs(cluster, others[0], OFFSETS)[0][0] in others)
             commit(cluster, isrs(cluster, others[0], OFFSETS)[0][0], 2)
             assert fetched(client) == (ErrorCode.NOT_COORDINATOR, -1)
-            found = client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
-            assert found.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            response = client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            assert response.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
             network.heal()
             wait_for(lambda: cluster.is_in_sync(OFFSETS))

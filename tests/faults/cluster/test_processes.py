@@ -43,12 +43,12 @@ class Processes(LogdProcess):
 
     @property
     def children(self) -> list[int]:
-        """Of the process that runs now."""
+        """Process ids of the present process's children."""
         return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
 
 
 def two_ports() -> int:
-    """The first of two in a row that nobody has."""
+    """Return the first of two consecutive free ports."""
     while True:
         port = free_port()
         with socket.socket() as probe:

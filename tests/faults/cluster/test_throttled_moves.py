@@ -82,7 +82,7 @@ class Place:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
     def settled(self, player: Player) -> Player:
-        """Of Apache Kafka's brokers each may hear later of what the controller has done."""
+        """Return a player that waits for the controller's changes on all of Apache Kafka's brokers."""
         if self.settles:
             for port in self.ports.values():
                 player = Settled(player, f"127.0.0.1:{port}")
@@ -114,8 +114,8 @@ def players(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, P
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is printed in a step, and what is throttled behind it."""
+class StepResult:
+    """Output of a step, and the throttles after it."""
 
     step: tuple[object, ...]
     printed: Printed | None
@@ -123,7 +123,7 @@ class Told:
 
 
 class Moving:
-    """One player's topics in one place, and what it is told of them."""
+    """A player's topics in one place, and the results of its steps."""
 
     def __init__(self, place: Place, name: str, player: Player, folder: Path) -> None:
         self._place = place
@@ -152,9 +152,9 @@ class Moving:
         stdout, stderr = (text.replace(f"{self._name}-", "") for text in (done.stdout, done.stderr))
         return done.status, re.sub(r'"/[^"]+"', '"/data"', stdout), stderr  # the brokers' log directories
 
-    def play(self) -> list[Told]:
-        """What comes of each step."""
-        return [Told(step, self._step(*step), self._throttles()) for step in STEPS]
+    def play(self) -> list[StepResult]:
+        """Return the result of each step."""
+        return [StepResult(step, self._step(*step), self._throttles()) for step in STEPS]
 
     def _step(self, action: str, plan: str = "", *options: object) -> Printed | None:
         if action == "wait":
@@ -183,16 +183,16 @@ class Moving:
     async def _asked_throttles(self) -> dict[str, dict[str, str | None]]:
         named = [(self._own(topic), topic, ResourceType.TOPIC, TOPIC_KEYS) for topic in ASSIGNMENTS]
         named += [(str(id_), str(id_), ResourceType.BROKER, BROKER_KEYS) for id_ in self._place.ports]
-        found = {}
+        throttles = {}
         async with Client(self._place.bootstrap) as client:
             for name, shown, kind, keys in named:
                 entries = await Admin(client).describe_configs(name, kind, keys=keys)
-                found[shown] = {
+                throttles[shown] = {
                     key: entry.value
                     for key, entry in sorted(entries.items())
                     if entry.source != DEFAULT_CONFIG
                 }
-        return found
+        return throttles
 
 
 def _is_taken(client: RawClient, topic: str, index: int, record: tuple[int, None, bytes, tuple[()]]) -> bool:
@@ -202,25 +202,27 @@ def _is_taken(client: RawClient, topic: str, index: int, record: tuple[int, None
 @pytest.fixture(scope="module")
 def javas_on_kafka(
     kafka: Place, players: Mapping[str, Player], tmp_path_factory: pytest.TempPathFactory
-) -> list[Told]:
+) -> list[StepResult]:
     return Moving(kafka, "java", players["java"], tmp_path_factory.mktemp("plans")).play()
 
 
-def test_java_shows_what_a_throttle_is(javas_on_kafka: list[Told]) -> None:
-    """That copying is held back, and what goes away: else the others would have nothing to agree with."""
-    by_step = {told.step: told for told in javas_on_kafka}
-    printed = {step: told.printed[1] for step, told in by_step.items() if told.printed is not None}
+def test_java_shows_what_a_throttle_is(javas_on_kafka: list[StepResult]) -> None:
+    """Java's copying is throttled, and throttles are removed; the other tests could not compare anything
+    else.
+    """
+    by_step = {result.step: result for result in javas_on_kafka}
+    printed = {step: result.printed[1] for step, result in by_step.items() if result.printed is not None}
     assert "moved-0 is still in progress." in printed["verify", "first"]
     assert "moved-0: replicas: 1,3,2. adding: 3. removing: 2." in printed["list",]
-    kept = by_step["verify", "otherwise", "--preserve-throttles"].throttles
-    assert set(kept["1"].values()) == {str(QUICK)}
-    gone = by_step["verify", "otherwise"].throttles
-    assert gone["1"] == gone["moved"] == {} != gone["other"]
+    preserved = by_step["verify", "otherwise", "--preserve-throttles"].throttles
+    assert set(preserved["1"].values()) == {str(QUICK)}
+    cleared = by_step["verify", "otherwise"].throttles
+    assert cleared["1"] == cleared["moved"] == {} != cleared["other"]
     assert not any(javas_on_kafka[-1].throttles.values())
 
 
 def test_ours_on_kafka(
-    javas_on_kafka: list[Told], kafka: Place, players: Mapping[str, Player], tmp_path: Path
+    javas_on_kafka: list[StepResult], kafka: Place, players: Mapping[str, Player], tmp_path: Path
 ) -> None:
     for ours, javas in zip(
         Moving(kafka, "ours", players["ours"], tmp_path).play(), javas_on_kafka, strict=True
@@ -230,7 +232,7 @@ def test_ours_on_kafka(
 
 @pytest.mark.parametrize("name", ["java", "ours"])
 def test_on_logd(
-    javas_on_kafka: list[Told], logd: Place, players: Mapping[str, Player], tmp_path: Path, name: str
+    javas_on_kafka: list[StepResult], logd: Place, players: Mapping[str, Player], tmp_path: Path, name: str
 ) -> None:
     for here, on_kafka in zip(
         Moving(logd, name, players[name], tmp_path).play(), javas_on_kafka, strict=True

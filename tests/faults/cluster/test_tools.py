@@ -55,7 +55,7 @@ class Tools:
     cluster: Cluster
 
     def __call__(self, tool: str, *arguments: object) -> str:
-        """What one prints; it must end with 0."""
+        """Run a tool that must end with 0, and return its output."""
         words = [f"kafka-{tool}", "--bootstrap-server", self.cluster.bootstrap, *map(str, arguments)]
         done = self.player.run(words, "")
         assert done.status == 0, (words, done)
@@ -127,7 +127,7 @@ def test_a_broker_is_missing_and_leads_again(cluster: Cluster, tools: Tools) -> 
 
 
 def test_an_unclean_leader_is_elected(cluster: Cluster, tools: Tools) -> None:
-    """The one in sync is gone, the other is not: nobody leads until an operator says so."""
+    """Nobody leads without the replica that is in sync, until an operator elects the other one."""
     topic = tools.topic("unclean", "1:2")
     cluster.kill(2)
     wait_for(lambda: not is_in_isr(cluster, topic, 2))
@@ -135,8 +135,8 @@ def test_an_unclean_leader_is_elected(cluster: Cluster, tools: Tools) -> None:
     cluster.start(2)
     wait_for(lambda: cluster.states(topic)[0].leader_id == -1)
     assert set(tools.described("--topic", topic, "--unavailable-partitions")) == {0}
-    said = tools("leader-election", "--election-type", "unclean", "--topic", topic, "--partition", 0)
-    assert said == f"Successfully completed leader election (UNCLEAN) for partitions {topic}-0\n"
+    output = tools("leader-election", "--election-type", "unclean", "--topic", topic, "--partition", 0)
+    assert output == f"Successfully completed leader election (UNCLEAN) for partitions {topic}-0\n"
     wait_for(lambda: cluster.leader(topic) == 2)
     cluster.start(1)
     wait_for(lambda: cluster.is_in_sync(topic))
@@ -156,24 +156,29 @@ def test_partitions_are_given_to_other_brokers(cluster: Cluster, tools: Tools, t
             wait_for(lambda: _is_taken(raw, topic, partition))  # noqa: B023
     topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
     topics.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
-    said = tools(
+    output = tools(
         "reassign-partitions", "--generate", "--topics-to-move-json-file", topics, "--broker-list", "2,3"
     )
-    current, proposed = (json.loads(line) for line in said.splitlines() if line.startswith("{"))
+    current, proposed = (json.loads(line) for line in output.splitlines() if line.startswith("{"))
     assert [each["replicas"] for each in current["partitions"]] == [[1, 2], [2, 1]]
-    wanted = {each["partition"]: each["replicas"] for each in proposed["partitions"]}
-    assert all(set(replicas) == {2, 3} for replicas in wanted.values())
+    replicas_by_partition = {each["partition"]: each["replicas"] for each in proposed["partitions"]}
+    assert all(set(replicas) == {2, 3} for replicas in replicas_by_partition.values())
     plan.write_text(json.dumps(proposed))
-    said = tools("reassign-partitions", "--execute", "--reassignment-json-file", plan)
-    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1\n" in said
+    output = tools("reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1\n" in output
 
     def is_complete() -> bool:
         verified = tools("reassign-partitions", "--verify", "--reassignment-json-file", plan)
-        return all(f"Reassignment of partition {topic}-{each} is completed." in verified for each in wanted)
+        return all(
+            f"Reassignment of partition {topic}-{each} is completed." in verified
+            for each in replicas_by_partition
+        )
 
     wait_for(is_complete)
-    found = tools.described("--topic", topic)
-    assert {each: list(map(int, state[1].split(","))) for each, state in found.items()} == wanted
+    described = tools.described("--topic", topic)
+    assert {
+        each: list(map(int, state[1].split(","))) for each, state in described.items()
+    } == replicas_by_partition
     wait_for(lambda: cluster.is_in_sync(topic))
 
 
@@ -192,13 +197,13 @@ def test_a_throttled_reassignment(cluster: Cluster, tools: Tools, tmp_path: Path
             }
         )
     )
-    given = "--reassignment-json-file", plan
-    said = tools("reassign-partitions", "--execute", *given, "--throttle", 1_000_000)
+    plan_option = "--reassignment-json-file", plan
+    output = tools("reassign-partitions", "--execute", *plan_option, "--throttle", 1_000_000)
     assert (
         "\nWarning: You must run --verify periodically, until the reassignment completes, to ensure the "
         "throttle is removed.\nThe inter-broker throttle limit was set to 1000000 B/s\n"
         f"Successfully started partition reassignments for {topic}-0,{topic}-1\n"
-    ) in said
+    ) in output
     assert throttles(tools, topic) == {
         "leader.replication.throttled.replicas": {"0:1", "0:2", "1:2", "1:3"},
         "follower.replication.throttled.replicas": {"0:3", "1:1"},
@@ -219,7 +224,7 @@ Clearing topic-level throttles on topic {topic}
     verified: list[str] = []
 
     def is_complete() -> bool:
-        verified.append(tools("reassign-partitions", "--verify", *given))
+        verified.append(tools("reassign-partitions", "--verify", *plan_option))
         return "in progress" not in verified[-1]
 
     wait_for(is_complete)
@@ -229,17 +234,17 @@ Clearing topic-level throttles on topic {topic}
 
 
 def throttles(tools: Tools, topic: str) -> dict[str, set[str]]:
-    """What is set of the topic, and of the brokers, by the broker's id in front."""
-    found: dict[str, set[str]] = {}
+    """Return the throttles of the topic and of the brokers; those have the broker's id in front."""
+    throttle_values: dict[str, set[str]] = {}
     for kind, name in (("topics", topic), *(("brokers", str(broker)) for broker in (1, 2, 3))):
-        said = tools("configs", "--describe", "--entity-type", kind, "--entity-name", name)
-        for key, value in re.findall(r"^  ([a-z.]+\.throttled\.[a-z]+)=(\S*) ", said, re.M):
-            found[key if kind == "topics" else f"{name} {key}"] = set(value.split(","))
-    return found
+        output = tools("configs", "--describe", "--entity-type", kind, "--entity-name", name)
+        for key, value in re.findall(r"^  ([a-z.]+\.throttled\.[a-z]+)=(\S*) ", output, re.M):
+            throttle_values[key if kind == "topics" else f"{name} {key}"] = set(value.split(","))
+    return throttle_values
 
 
 def test_a_reassignment_to_who_is_gone_is_called_off(cluster: Cluster, tools: Tools, tmp_path: Path) -> None:
-    """It cannot end, so that there is time to see it and to cancel it."""
+    """Reassignment to a dead broker cannot end, so that there is time to see it and to cancel it."""
     victim = cluster.controller % len(cluster.brokers) + 1
     stay = sorted(set(cluster.brokers) - {victim})
     topic = tools.topic("called-off", ":".join(map(str, stay)))
@@ -247,19 +252,21 @@ def test_a_reassignment_to_who_is_gone_is_called_off(cluster: Cluster, tools: To
     everywhere = {"topic": topic, "partition": 0, "replicas": [*stay, victim]}
     plan.write_text(json.dumps({"version": 1, "partitions": [everywhere]}))
     cluster.kill(victim)
-    said = tools("reassign-partitions", "--execute", "--reassignment-json-file", plan)
-    assert f"Successfully started partition reassignment for {topic}-0\n" in said
+    output = tools("reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    assert f"Successfully started partition reassignment for {topic}-0\n" in output
     replicas = ",".join(map(str, [*stay, victim]))
     listed = tools("reassign-partitions", "--list")
     assert f"{topic}-0: replicas: {replicas}. adding: {victim}.\n" in listed, listed
-    said = tools("reassign-partitions", "--cancel", "--preserve-throttles", "--reassignment-json-file", plan)
-    assert f"Successfully cancelled partition reassignment for: {topic}-0\n" in said
+    output = tools(
+        "reassign-partitions", "--cancel", "--preserve-throttles", "--reassignment-json-file", plan
+    )
+    assert f"Successfully cancelled partition reassignment for: {topic}-0\n" in output
     assert tools("reassign-partitions", "--list") == "No partition reassignments found.\n"
     assert tools.described("--topic", topic)[0][1] == ",".join(map(str, stay))
 
 
 def is_in_isr(cluster: Cluster, topic: str, broker: int) -> bool:
-    """Of any of its partitions."""
+    """Return True if a broker is in the ISR of any of a topic's partitions."""
     return any(broker in state.isr_nodes for state in cluster.states(topic).values())
 
 

@@ -34,7 +34,7 @@ PAUSE_S = 0.05
 
 
 class Fate(Enum):
-    """What a producer was told of its transaction."""
+    """A transaction's outcome, as its producer was told."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -49,19 +49,19 @@ class Transactor(Writer):
         self.fates: dict[range, Fate] = {}
         self._rng = random.Random(f"{topic} {seed}")
 
-    def begun(self) -> range:
-        """The numbers of the next transaction's records."""
+    def begin_next(self) -> range:
+        """Begin a transaction, and return the numbers of its records."""
         numbers = range(self.sent, self.sent + self._rng.randint(1, RECORDS))
         self.sent = numbers.stop
         self.fates[numbers] = Fate.OPEN
         return numbers
 
     def is_to_commit(self) -> bool:
-        """Two of three are."""
+        """Return True for two of three transactions."""
         return self._rng.random() < 2 / 3
 
     def ended(self, numbers: range, fate: Fate) -> None:
-        """The producer was told what became of a transaction."""
+        """Note the outcome of a transaction, as the producer was told."""
         self.fates[numbers] = fate
         if fate is Fate.COMMITTED:
             for number in numbers:
@@ -79,7 +79,7 @@ class Transactor(Writer):
         return [numbers for numbers, each in self.fates.items() if each is fate]
 
     def numbers(self, fate: Fate) -> set[int]:
-        """The records of transactions that had this fate."""
+        """Return the records of transactions that had this fate."""
         return {number for numbers in self._of(fate) for number in numbers}
 
 
@@ -110,7 +110,7 @@ class ConfluentTransactor(Transactor):
         )
         self._call(producer.init_transactions)
         while not self.is_over.is_set():
-            numbers = self.begun()
+            numbers = self.begin_next()
             producer.begin_transaction()
             try:
                 for number in numbers:
@@ -132,7 +132,7 @@ class ConfluentTransactor(Transactor):
             self.ended(numbers, Fate.ABORTED)
 
     def _noting(self) -> logging.Logger:
-        """A logger of its own that keeps what librdkafka did last."""
+        """Return a logger that keeps the last of what librdkafka did."""
         logger = logging.Logger("librdkafka", logging.DEBUG)
         handler = logging.Handler()
         handler.emit = lambda record: self.notes.append(record.getMessage())  # type: ignore[method-assign]
@@ -170,7 +170,7 @@ class OwnTransactor(Transactor):
             await producer.close()
 
     async def _transact(self, producer: TransactionalProducer) -> None:
-        numbers = self.begun()
+        numbers = self.begin_next()
         producer.begin()
         try:
             for number in numbers:
@@ -193,7 +193,7 @@ class CommittedReader:
     """Reads committed records of some topics in a thread, as they come; `seen` by partition and offset."""
 
     def __init__(self, bootstrap: str, transactors: Iterable[Transactor]) -> None:
-        self.seen: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+        self.records: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
         self._places = [
             TopicPartition(each.topic, index) for each in transactors for index in range(each.partitions)
         ]
@@ -227,7 +227,7 @@ class CommittedReader:
             for message in consumer.consume(1000, 0.2):
                 if message.error() is None:
                     place = TopicPartition(message.topic(), message.partition())
-                    self.seen[place][message.offset()] = int(message.value())
+                    self.records[place][message.offset()] = int(message.value())
         consumer.close()
 
     def __enter__(self) -> Self:
@@ -253,11 +253,11 @@ def assert_transactions(bootstrap: str, reader: CommittedReader, *transactors: T
     """
     count: Counter[str] = Counter()
     for transactor in transactors:
-        found = asyncio.run(_committed(bootstrap, transactor))
-        for place, records in found.items():
-            wait_for(lambda place=place, records=records: len(reader.seen[place]) >= len(records))  # type: ignore[misc]
-            assert reader.seen[place] == records, f"{place}: a reader was given something else before"
-        times = Counter(number for records in found.values() for number in records.values())
+        committed_records = asyncio.run(_committed(bootstrap, transactor))
+        for place, records in committed_records.items():
+            wait_for(lambda place=place, records=records: len(reader.records[place]) >= len(records))  # type: ignore[misc]
+            assert reader.records[place] == records, f"{place}: a reader was given something else before"
+        times = Counter(number for records in committed_records.values() for number in records.values())
         committed, aborted = transactor.numbers(Fate.COMMITTED), transactor.numbers(Fate.ABORTED)
         assert not committed - times.keys(), f"{transactor.topic}: missing {sorted(committed - times.keys())}"
         assert not aborted & times.keys(), f"{transactor.topic}: aborted {sorted(aborted & times.keys())}"
@@ -268,27 +268,27 @@ def assert_transactions(bootstrap: str, reader: CommittedReader, *transactors: T
 
 
 async def _committed(bootstrap: str, transactor: Transactor) -> dict[TopicPartition, dict[int, int]]:
-    """All records of a topic that readers of committed ones get, by partition and offset."""
-    found: dict[TopicPartition, dict[int, int]] = {}
+    """Return all records of a topic that readers of committed ones get, by partition and offset."""
+    records_by_partition: dict[TopicPartition, dict[int, int]] = {}
     async with Client(bootstrap) as client:
         ends = await _ends(client, transactor)
         fetcher = BatchFetcher(client, isolation_level="read_committed")
         for place in ends:
-            found[place] = {}
+            records_by_partition[place] = {}
             fetcher.add(place, 0)
         left = {place for place, end in ends.items() if end}
         while left:
             for fetched in await asyncio.wait_for(fetcher.fetch(), SECONDS):
                 for offset, _, _, value, _ in fetched.records():
-                    found[fetched.tp][offset] = int(value or b"")
+                    records_by_partition[fetched.tp][offset] = int(value or b"")
                 if fetched.next_offset >= ends[fetched.tp]:
                     left.discard(fetched.tp)
         await fetcher.close()
-    return found
+    return records_by_partition
 
 
 async def _ends(client: Client, transactor: Transactor) -> dict[TopicPartition, int]:
-    """Where the partitions end, once no transaction in them is open."""
+    """Return where the partitions end, once no transaction in them is open."""
     admin = Admin(client)
     places: dict[TopicPartition, Any] = {
         TopicPartition(transactor.topic, index): "latest" for index in range(transactor.partitions)

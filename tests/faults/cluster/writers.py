@@ -32,7 +32,7 @@ NICE = 10
 IN_FLIGHT = 3
 """Batches to a broker that has not answered; with more librdkafka turns without a rest until it has."""
 SKIPPED = re.compile(r"skipped sequence numbers .* caused by previous failed request \(.*MsgNotPersisted")
-"""What librdkafka says before it begins a new epoch for what was refused, and not for what is lost."""
+"""A message of librdkafka before it begins a new epoch for refused records, and not for lost ones."""
 SILENT_S = 20
 """How long librdkafka waits for an answer; by default it is a minute. A leader whose packets are lost
 holds up all partitions so long, once `UNACKNOWLEDGED_MAX` records wait for it.
@@ -59,7 +59,7 @@ class Writer(ABC):
         self.acknowledged: dict[int, tuple[int, int | None]] = {}
         self.failed: list[object] = []
         self.notes: deque[str] = deque(maxlen=200)
-        """What the client said of its sequences, for whoever looks into a failure."""
+        """The client's messages about its sequences, for the report of a failure."""
         self.may_repeat = False
         """Whether the client has done by itself what may write records twice."""
         self.is_over = threading.Event()
@@ -77,7 +77,7 @@ class Writer(ABC):
         """Write until `is_over`, and then wait for what is not acknowledged."""
 
     def noted(self, number: int, partition: int, offset: int | None) -> None:
-        """A record is acknowledged."""
+        """Note that a record is acknowledged."""
         assert number not in self.acknowledged, f"{number} is acknowledged twice"
         self.acknowledged[number] = partition, offset
 
@@ -87,8 +87,10 @@ class Writer(ABC):
         try:
             wait_for(lambda: len(self.acknowledged) >= before + records or bool(self.failed))
         except AssertionError as error:
-            told = f"{self.topic}: {before}, then {len(self.acknowledged)} of {self.sent} are acknowledged"
-            raise AssertionError("\n".join([f"{error}; {told}", *self.notes])) from error
+            progress = (
+                f"{self.topic}: {before}, then {len(self.acknowledged)} of {self.sent} are acknowledged"
+            )
+            raise AssertionError("\n".join([f"{error}; {progress}", *self.notes])) from error
         assert not self.failed, self.failed[0]
 
     def stands_still(self) -> None:
@@ -165,14 +167,14 @@ class ConfluentWriter(Writer):
         producer.flush(180)
 
     def _noting(self) -> logging.Logger:
-        """A logger of its own that keeps of librdkafka's debugging what is about producer epochs."""
+        """Return a logger that keeps librdkafka's debug messages about producer epochs."""
         logger = logging.Logger("librdkafka", logging.DEBUG)
         handler = logging.Handler()
-        handler.emit = lambda record: self._said(record.getMessage())  # type: ignore[method-assign]
+        handler.emit = lambda record: self._note(record.getMessage())  # type: ignore[method-assign]
         logger.addHandler(handler)
         return logger
 
-    def _said(self, text: str) -> None:
+    def _note(self, text: str) -> None:
         if any(word in text for word in ("bump", "desync", "PID{")):
             self.notes.append(text)
         if SKIPPED.search(text):

@@ -16,7 +16,7 @@ from tests.support.waiting import wait_for
 
 RECORDS_BETWEEN = 200
 CLIENTS = "clients"
-"""As an end of a network."""
+"""Name of the clients as an end of a network."""
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def written(
     of_one: Mapping[int, Mapping[str, object]] | None = None,
     **settings: object,
 ) -> Iterator[tuple[Cluster, list[Writer]]]:
-    """A cluster with two topics and a producer on each; everything is audited in the end.
+    """Run a cluster with two topics and a producer on each; audit everything in the end.
 
     On `Hosts` the producers are on the one called `CLIENTS`.
     """

@@ -25,13 +25,13 @@ def main() -> None:
     parser.add_argument("--broker", choices=BROKERS, default="logd")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
-    told = parser.parse_args()
+    options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="exactly-once-"))
-    print(f"{told.broker}, {told.seconds:g} s, seed {told.seed}; logs in {folder}", flush=True)
-    with BROKERS[told.broker](folder / told.broker, SETTINGS) as broker:
-        story = Story(broker, folder, told.seed)
+    print(f"{options.broker}, {options.seconds:g} s, seed {options.seed}; logs in {folder}", flush=True)
+    with BROKERS[options.broker](folder / options.broker, SETTINGS) as broker:
+        story = Story(broker, folder, options.seed)
         try:
-            asyncio.run(story.run(told.seconds))
+            asyncio.run(story.run(options.seconds))
         finally:
             for name, count in sorted(story.figures.items()):
                 print(f"{count:>18,}  {name}")

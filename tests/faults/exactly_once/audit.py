@@ -1,4 +1,4 @@
-"""What has to hold when everything has come to its end: each input once in the output, and sums exact."""
+"""The final audit: each input is once in the output, and the sums are exact."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ async def audit(client: Client, written: list[list[Pair]]) -> dict[str, int]:
         assert pairs == written[tp.partition], f"{tp} is not what was written"
     assert await uncommitted(client) == {}, "the group has not committed all of the input"
     output = await read(client, OUTPUTS, "read_committed")
-    found = [pair for pairs in output.values() for pair in pairs]
+    output_pairs = [pair for pairs in output.values() for pair in pairs]
     expected = [(key, changed(value)) for pairs in written for key, value in pairs]
-    lost, doubled = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    lost, doubled = Counter(expected) - Counter(output_pairs), Counter(output_pairs) - Counter(expected)
     assert not lost, f"{lost.total()} of {len(expected)} are lost: {sorted(lost)[:5]}"
     assert not doubled, f"{doubled.total()} are there that should not be: {sorted(doubled)[:5]}"
-    assert sums(found) == sums(expected)
+    assert sums(output_pairs) == sums(expected)
     for tp, pairs in output.items():
         numbers = defaultdict(list)
         for key, value in pairs:
@@ -37,15 +37,15 @@ async def audit(client: Client, written: list[list[Pair]]) -> dict[str, int]:
     everything = await read(client, OUTPUTS, "read_uncommitted")
     return {
         "records in the input": len(expected),
-        "records committed in the output": len(found),
-        "records aborted in the output": sum(map(len, everything.values())) - len(found),
-        "keys": len(sums(found)),
-        "sum over all keys": sum(sums(found).values()),
+        "records committed in the output": len(output_pairs),
+        "records aborted in the output": sum(map(len, everything.values())) - len(output_pairs),
+        "keys": len(sums(output_pairs)),
+        "sum over all keys": sum(sums(output_pairs).values()),
     }
 
 
 def sums(pairs: Iterable[Pair]) -> dict[bytes, int]:
-    """The amounts by key."""
+    """Return the sum of amounts by key."""
     by_key: dict[bytes, int] = defaultdict(int)
     for key, value in pairs:
         by_key[key] += int(value.split()[1])
@@ -53,7 +53,7 @@ def sums(pairs: Iterable[Pair]) -> dict[bytes, int]:
 
 
 async def uncommitted(client: Client) -> dict[TopicPartition, int]:
-    """How much of the input the group has still to commit, by partition."""
+    """Return how many records of the input the group has still to commit, by partition."""
     ends = await list_offsets(client, dict.fromkeys(INPUTS, LATEST))
     committed = await fetch_offsets(client, GROUP, INPUTS)
     lags = {tp: ends[tp].offset - (committed[tp].offset if tp in committed else 0) for tp in INPUTS}
@@ -65,11 +65,13 @@ async def read(
 ) -> dict[TopicPartition, list[Pair]]:
     """Key and value of everything that readers of this isolation level see now."""
     ends = await list_offsets(client, dict.fromkeys(tps, LATEST))
-    found: dict[TopicPartition, list[Pair]] = {tp: [] for tp in tps}
+    pairs_by_partition: dict[TopicPartition, list[Pair]] = {tp: [] for tp in tps}
     async with BatchFetcher(client, isolation_level=isolation_level) as fetcher:
         for tp in tps:
             fetcher.add(tp, 0)
         while any(fetcher.position(tp) < ends[tp].offset for tp in tps):
             for fetched in await fetcher.fetch(timeout_ms=100):
-                found[fetched.tp] += [(key or b"", value or b"") for _, _, key, value, _ in fetched.records()]
-    return found
+                pairs_by_partition[fetched.tp] += [
+                    (key or b"", value or b"") for _, _, key, value, _ in fetched.records()
+                ]
+    return pairs_by_partition

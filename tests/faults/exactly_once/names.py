@@ -1,4 +1,4 @@
-"""What the worker processes, their driver and the audit call things."""
+"""Names that the worker processes, their driver and the audit share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KEYS = 60
 SESSION_MS = 3_000
 """A member not heard of for so long has lost its partitions."""
 TRANSACTION_MS = 300_000
-"""No transaction is to end by its age here: whoever died is followed by another with its id."""
+"""Transactions must not end by their age here: a dead worker's successor has its transactional id."""
 PATIENCE_MS = 240_000
 """For a broker that is away, on a machine that has much else to do."""
 FENCED = 3
@@ -16,6 +16,6 @@ FENCED = 3
 
 
 def changed(value: bytes) -> bytes:
-    """What becomes of an input's value, `NUMBER AMOUNT`."""
+    """Return the output for an input's value, `NUMBER AMOUNT`."""
     number, amount = value.split()
     return b"%s %d" % (number, 3 * int(amount) + 1)

@@ -21,9 +21,9 @@ class WorkerProcess:
 
     def __init__(self, bootstrap: str, name: str, seed: int, log: Path) -> None:
         self.name = name
-        self.told: Counter[str] = Counter()
+        self.steps: Counter[str] = Counter()
         self.records = 0
-        """Of the transactions it told to be committed."""
+        """Records of the transactions that it reported as committed."""
         self.last = ""
         self._log = log
         command = [sys.executable, "-m", "tests.faults.exactly_once.worker", bootstrap, name, str(seed)]
@@ -37,7 +37,7 @@ class WorkerProcess:
         for line in self._process.stdout:
             step, _, count = line.strip().partition(" ")
             self.records += int(count or 0)
-            self.told[step] += 1
+            self.steps[step] += 1
             self.last = step
 
     @property
@@ -47,13 +47,13 @@ class WorkerProcess:
 
     @property
     def log(self) -> str:
-        """What all processes of its name have printed as errors."""
+        """Errors that all processes of this name have printed."""
         return self._log.read_text()
 
     async def until_told(self, step: str, more_than: int = 0) -> None:
         """Wait until it has told a step more often than so."""
-        await until(lambda: self.told[step] > more_than or self.status is not None, PATIENCE)
-        assert self.told[step] > more_than, f"{self.name} ended with status {self.status}: {self.log}"
+        await until(lambda: self.steps[step] > more_than or self.status is not None, PATIENCE)
+        assert self.steps[step] > more_than, f"{self.name} ended with status {self.status}: {self.log}"
 
     def stop(self) -> None:
         """SIGSTOP: it does nothing, and does not know it."""

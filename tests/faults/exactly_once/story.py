@@ -59,8 +59,9 @@ class Story:
         self._starts = itertools.count(seed)
 
     async def run(self, seconds: float) -> None:
-        """All kinds of things in turn, then any of them until so many seconds are over; AssertionError if
-        the audit finds anything.
+        """Let each kind of event happen in turn, then any of them until so many seconds are over.
+
+        Raises AssertionError if the audit fails.
         """
         patient = {"connect_timeout_ms": PATIENCE_MS, "missing_topic_wait_ms": PATIENCE_MS}
         async with Client(self._broker.bootstrap, **patient) as client:
@@ -81,7 +82,7 @@ class Story:
                 for worker in self._workers + self._ended:
                     worker.kill()
         for worker in self._ended + self._workers:
-            self.figures.update({f"workers told: {step}": count for step, count in worker.told.items()})
+            self.figures.update({f"workers told: {step}": count for step, count in worker.steps.items()})
             self.figures["records they told to be committed"] += worker.records
 
     async def _come_to_the_end(self, client: Client) -> None:
@@ -136,7 +137,7 @@ class Story:
         await asyncio.to_thread(self._broker.start)
 
     async def _stop_worker(self, admin: Admin) -> None:
-        """Until its session is over; then what it was at is refused, and it joins anew."""
+        """Stop a worker until its session is over. Its transaction is refused then, and it joins again."""
         worker = await self._pick("SIGSTOP of a worker until its session is over")
         worker.stop()
         async with asyncio.timeout(PATIENCE):
@@ -145,7 +146,7 @@ class Story:
                     break
                 await asyncio.sleep(0.1)
         await self._pause()
-        joined = worker.told["joined"]
+        joined = worker.steps["joined"]
         worker.go_on()
         await worker.until_told("joined", more_than=joined)
 
@@ -175,7 +176,7 @@ class Story:
         return any(member.client_id == worker.name for member in group.members)
 
     async def _pick(self, what: str) -> WorkerProcess:
-        """A worker for this to happen to, all of them at work."""
+        """Return the worker that the event happens to, once all are at work."""
         worker = self._random.choice(self._workers)
         await worker.until_told("joined")
         self.figures[what] += 1

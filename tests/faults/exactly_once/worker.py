@@ -56,7 +56,7 @@ from tests.faults.exactly_once.names import (
 
 RECORDS_MAX = 200
 ABORTED_OF = 20
-"""One transaction in so many is aborted after everything of it was sent."""
+"""A transaction in this number is aborted after all of it was sent."""
 WORK_SECONDS = 0.03
 """The longest that a transaction is worked at, so that it is open most of the time."""
 RETRY_SECONDS = 0.02
@@ -67,7 +67,7 @@ def tell(step: str) -> None:
 
 
 class Worker:
-    """`run` until SIGTERM. Partitions are let go of only between transactions."""
+    """A worker: `run` it until SIGTERM. It gives partitions up only between transactions."""
 
     def __init__(self, client: Client, name: str, seed: int) -> None:
         self._random = random.Random(f"{name} {seed}")
@@ -99,7 +99,7 @@ class Worker:
         try:
             await self._producer.start(timeout_ms=PATIENCE_MS)
             tell("started")
-            await self._consumer.subscribe([INPUT], on_assigned=self._joined, on_revoked=self._let_go)
+            await self._consumer.subscribe([INPUT], on_assigned=self._joined, on_revoked=self._finish_reads)
             while not self._ends:
                 await self._turn()
         finally:
@@ -112,14 +112,14 @@ class Worker:
     async def _joined(self, added: set[TopicPartition]) -> None:
         tell("joined")
 
-    async def _let_go(self, gone: set[TopicPartition]) -> None:
-        """What was read of these partitions is committed, or given up, before somebody else reads on."""
+    async def _finish_reads(self, revoked: set[TopicPartition]) -> None:
+        """Commit or give up what was read of these partitions, before another worker reads on."""
         await self._idle.wait()
         if self._closing is not None:
             await asyncio.wait([self._closing])
 
     async def _turn(self) -> None:
-        """What there is to read in a transaction; where that is not committed, go back to what is."""
+        """Copy what there is to read in a transaction; if that is not committed, go back to what is."""
         fetched = await self._consumer.fetch(timeout_ms=100, max_records=RECORDS_MAX)
         self._idle.clear()
         try:
@@ -138,7 +138,7 @@ class Worker:
         await self._go_back()
 
     async def _is_committed(self, fetched: Sequence[Fetched], who: GroupMetadata) -> bool:
-        """Whether the transaction is, or is about to be; False: it was aborted on purpose."""
+        """Return True if the transaction is or will be committed, False if it was aborted on purpose."""
         offsets = {each.tp: each.next_offset for each in fetched}
         self._producer.begin()
         count = await self._send(fetched)
@@ -155,7 +155,7 @@ class Worker:
             tell("aborted")
             return False
         self._closing = await self._producer.commit_soon(offsets, who)
-        self._closing.add_done_callback(lambda outcome: self._told(outcome, count))
+        self._closing.add_done_callback(lambda outcome: self._tell_outcome(outcome, count))
         if self._random.randrange(2):
             await self._settle()
         return True
@@ -174,7 +174,7 @@ class Worker:
         return count
 
     @staticmethod
-    def _told(outcome: asyncio.Future[None], count: int) -> None:
+    def _tell_outcome(outcome: asyncio.Future[None], count: int) -> None:
         if not outcome.cancelled() and outcome.exception() is None:
             tell(f"committed {count}")
 

@@ -1,4 +1,4 @@
-"""What has to hold once everything is processed and committed, for readers of committed records."""
+"""The final audit, once everything is processed and committed, for readers of committed records."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ async def audit(client: Client, prefix: str, partitions: int) -> dict[str, int]:
     assert len({number for _, number in rows}) == len(rows), "the input itself has duplicates"
     keys, counts, groups = sums(rows)
     copied = await read(client, f"{prefix}-{COPIED}", partitions)
-    for partition, (found, wanted) in enumerate(zip(copied, numbers, strict=True)):
-        lost, doubled = len(set(wanted) - set(found)), len(found) - len(set(found))
-        assert found == wanted, f"{COPIED}-{partition}: {lost} lost, {doubled} doubled, or out of order"
+    for partition, (rows_copied, rows_written) in enumerate(zip(copied, numbers, strict=True)):
+        lost, doubled = len(set(rows_written) - set(rows_copied)), len(rows_copied) - len(set(rows_copied))
+        assert rows_copied == rows_written, (
+            f"{COPIED}-{partition}: {lost} lost, {doubled} doubled, or out of order"
+        )
     assert last(await read(client, f"{prefix}-{KEYS}", partitions)) == keys
     counted = await read(client, f"{prefix}-{COUNTED}", partitions)
     for group, found_counts in by_key(counted).items():
@@ -42,17 +44,17 @@ async def audit(client: Client, prefix: str, partitions: int) -> dict[str, int]:
 
 
 def last(rows: Rows) -> dict[str, int]:
-    """The last value per key."""
+    """Return the last value per key."""
     return {key: value for each in rows for key, value in each}
 
 
 def by_key(rows: Rows) -> dict[str, list[int]]:
-    """All values per key."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    """Return all values per key."""
+    values: defaultdict[str, list[int]] = defaultdict(list)
     for each in rows:
         for key, value in each:
-            found[key].append(value)
-    return found
+            values[key].append(value)
+    return values
 
 
 async def read(
@@ -61,13 +63,13 @@ async def read(
     """Everything that readers of this isolation level see, once no transaction is open any more."""
     tps = [TopicPartition(topic, number) for number in range(partitions)]
     ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
-    found: Rows = [[] for _ in tps]
+    rows: Rows = [[] for _ in tps]
     async with BatchFetcher(client, isolation_level=isolation_level) as fetcher:
         fetcher.assign(dict.fromkeys(tps, 0))
         while any(fetcher.position(tp) < ends[tp].offset for tp in tps):
             for fetched in await fetcher.fetch(timeout_ms=100):
-                found[fetched.tp.partition] += [
+                rows[fetched.tp.partition] += [
                     ((key or b"").decode(), Long().deserialize(value or b""))
                     for _, _, key, value, _ in fetched.records()
                 ]
-    return found
+    return rows

@@ -38,13 +38,13 @@ class Instance:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        self.told: Counter[str] = Counter()
+        self.states: Counter[str] = Counter()
         self.records_in = 0
         self.tasks: list[str] = []
         self.standby_tasks: list[str] = []
         self._log = folder.with_suffix(".log")
-        given = {**SETTINGS, "state.dir": folder, "client.id": folder.name, **(settings or {})}
-        overrides = [part for key, value in given.items() for part in ("--override", f"{key}={value}")]
+        all_settings = {**SETTINGS, "state.dir": folder, "client.id": folder.name, **(settings or {})}
+        overrides = [part for key, value in all_settings.items() for part in ("--override", f"{key}={value}")]
         command = millstream_command.command(
             *("streams", "run", "tests.faults.streams.summing:topology"),
             *("--bootstrap-server", bootstrap, "--application-id", f"{prefix}-app"),
@@ -66,7 +66,7 @@ class Instance:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             status = json.loads(line)
-            self.told[status["state"]] += 1
+            self.states[status["state"]] += 1
             self.records_in = status["records_in"]
             self.tasks, self.standby_tasks = status["tasks"], status["standby_tasks"]
 
@@ -77,7 +77,7 @@ class Instance:
 
     @property
     def log(self) -> str:
-        """What all processes of its folder have printed as errors."""
+        """Errors that all processes of this folder have printed."""
         return self._log.read_text()
 
     def send(self, number: signal.Signals) -> None:

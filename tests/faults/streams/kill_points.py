@@ -44,7 +44,7 @@ def kill_at(point: str, number: int, commits: int = 0, *, kill: Callable[[], Non
 
 
 def at_call(point: Point, number: int, kill: Callable[[], None]) -> None:
-    """As `kill_at`, of a point that has no name there."""
+    """Call `kill` at a point's call, as `kill_at` does, for a point that `kill_at` has no name for."""
     owner, method, after = point
     original, left = getattr(owner, method), number
 

@@ -36,7 +36,7 @@ class Leaders:
         self._random = random.Random(seed)
 
     def __call__(self) -> str:
-        """What was done."""
+        """Kill and restart a broker, and return what was done."""
         name, victim = self._pick()
         self._cluster.kill(victim)
         time.sleep(self._random.random() * 2 * SESSION_MS / 1000)
@@ -58,7 +58,7 @@ class Leaders:
                 return "a partition's leader", self._leader()
 
     def _transactional_ids(self) -> list[str]:
-        """Those of instances that are there, or have been."""
+        """Return the transactional ids of present and past instances."""
         files = sorted(self._folder.glob(f"*/{self._application}/{PROCESS_FILE}"))
         return [transactional_id(self._application, file.parent) for file in files]
 

@@ -12,7 +12,7 @@ FLUSH, WRITE = Task.flush, RocksBackend.write
 
 
 def written_before_the_commit(task: Task) -> Flush:
-    """In place of `Task.flush`: what is drained is written at once, with the last commit's checkpoint."""
+    """Write drained changes at once, with the last commit's checkpoint, in place of `Task.flush`."""
     flush = FLUSH(task)
     for store in task.stores.values():
         changes = store.pending.items()

@@ -34,15 +34,15 @@ def main() -> None:
     parser.add_argument("--kill-broker", action="store_true", help="the broker is killed at times, too")
     parser.add_argument("--per-second", type=int, default=400, help="records of the input")
     parser.add_argument("--seed", type=int, default=1)
-    told = parser.parse_args()
-    if told.cluster and (told.kafka or told.kill_broker):
+    options = parser.parse_args()
+    if options.cluster and (options.kafka or options.kill_broker):
         parser.error("--cluster is of logd, and kills its brokers by itself")
     folder = Path(tempfile.mkdtemp(prefix="random-kills-"))
-    kind = "Cluster" if told.cluster else "ApacheKafka" if told.kafka else "LogdProcess"
-    print(f"{kind}, {told.minutes:g} min, seed {told.seed}; logs in {folder}", flush=True)
-    with prepared(told, folder) as story:
+    kind = "Cluster" if options.cluster else "ApacheKafka" if options.kafka else "LogdProcess"
+    print(f"{kind}, {options.minutes:g} min, seed {options.seed}; logs in {folder}", flush=True)
+    with prepared(options, folder) as story:
         try:
-            asyncio.run(story.run(60 * told.minutes))
+            asyncio.run(story.run(60 * options.minutes))
         finally:
             for name, count in sorted(story.figures.items()):
                 print(f"{count:>18,}  {name}")
@@ -50,20 +50,22 @@ def main() -> None:
 
 
 @contextmanager
-def prepared(told: argparse.Namespace, folder: Path) -> Iterator[Story]:
-    """A story on brokers that are started, and end with it."""
-    if told.cluster:
+def prepared(options: argparse.Namespace, folder: Path) -> Iterator[Story]:
+    """Start brokers and yield a story on them; end them with it."""
+    if options.cluster:
         with (
             Ensemble(folder / "zookeeper", 1, tick_ms=TICK_MS) as ensemble,
             brokers_for_streams(folder / "brokers", f"{ensemble.connect_string}/streams") as cluster,
         ):
-            leaders = Leaders(cluster, folder, PREFIX, told.seed)
-            yield Story(cluster, folder, told.seed, per_second=told.per_second, beside=leaders)
+            leaders = Leaders(cluster, folder, PREFIX, options.seed)
+            yield Story(cluster, folder, options.seed, per_second=options.per_second, beside=leaders)
             cluster.assert_no_tracebacks()
     else:
-        kind = ApacheKafka if told.kafka else LogdProcess
+        kind = ApacheKafka if options.kafka else LogdProcess
         with kind(folder / "broker", BROKER_SETTINGS) as broker:
-            yield Story(broker, folder, told.seed, per_second=told.per_second, kills_broker=told.kill_broker)
+            yield Story(
+                broker, folder, options.seed, per_second=options.per_second, kills_broker=options.kill_broker
+            )
 
 
 if __name__ == "__main__":

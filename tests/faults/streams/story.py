@@ -135,7 +135,7 @@ class Story:
     # -- what happens
 
     async def _start_all(self) -> None:
-        """All brokers are there meanwhile: internal topics are made, each replica on one of its own."""
+        """Start all instances while all brokers run: internal topics get each replica on another broker."""
         for number in range(INSTANCES):
             await self._start(f"instance-{number}")
         await self._until_all_run()
@@ -192,7 +192,7 @@ class Story:
         await self._start(name)
 
     async def _stop_one(self) -> None:
-        """Until its session is over; then what it was at is refused, and it joins anew."""
+        """Stop an instance until its session is over. Its transaction is refused then, and it joins again."""
         name = self._pick("SIGSTOP of an instance beyond its session")
         self._instances[name].send(signal.SIGSTOP)
         await asyncio.sleep(4 + self._random.random() * PAUSE_SECONDS)
@@ -201,7 +201,7 @@ class Story:
     async def _end_one(self) -> None:
         name = self._pick("SIGTERM of an instance")
         instance = self._instances[name]
-        await self._until(lambda: instance.told["RUNNING"] > 0, f"{name} runs")
+        await self._until(lambda: instance.states["RUNNING"] > 0, f"{name} runs")
         instance.send(signal.SIGTERM)
         status = await asyncio.to_thread(instance.wait, PATIENCE_SECONDS)
         assert status == 0, f"{name} left with status {status}: {instance.log[-5000:]}"
@@ -237,7 +237,7 @@ class Story:
     def _all_run(self) -> bool:
         for instance in self._instances.values():
             assert instance.is_alive, f"{instance.folder.name} ended: {instance.log[-5000:]}"
-        return all(each.told["RUNNING"] > 0 for each in self._instances.values())
+        return all(each.states["RUNNING"] > 0 for each in self._instances.values())
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         logs = (each.log[-2000:] for each in self._instances.values())
@@ -247,7 +247,7 @@ class Story:
             await asyncio.sleep(0.05)
 
     async def _end(self) -> None:
-        """All instances leave; another, without their state, comes to the end of the inputs."""
+        """Let all instances leave; another one without their state comes to the end of the inputs."""
         await self._until_all_run()
         for name, instance in self._instances.items():
             instance.send(signal.SIGTERM)

@@ -46,7 +46,7 @@ Row = tuple[str, int]
 
 
 class Padded(Serde[int]):
-    """A number that takes much room; whoever reads it need not know how much."""
+    """A number that takes much room; its reader need not know how much."""
 
     immutable = True
 
@@ -61,7 +61,7 @@ class Padded(Serde[int]):
 
 
 def topology(prefix: str = PREFIX, latency_ms: int = int(os.environ.get(LATENCY_MS, "0"))) -> Topology:
-    """The topology of an application named ``<prefix>-app``."""
+    """Return the topology of an application named ``<prefix>-app``."""
     _prepare_to_be_killed(os.environ)
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     numbers = builder.stream(f"{prefix}-{NUMBERS}")
@@ -98,18 +98,18 @@ def _add(sum: int, number: int) -> int:
 
 
 async def late(number: int, latency_ms: int) -> int:
-    """The number, after a while that differs from one to the next."""
+    """Return the number after a delay that differs from one number to the next."""
     await asyncio.sleep(number * 7919 % latency_ms / 1000)
     return number
 
 
 def group_of(number: int) -> str:
-    """The group of a number."""
+    """Return the group of a number."""
     return f"group-{number % GROUP_COUNT}"
 
 
 def row(number: int) -> Row:
-    """A record of the input; keys are spread as numbers squared."""
+    """Return a record of the input; keys are spread as numbers squared."""
     return f"key-{number * number % KEY_COUNT}", number
 
 

@@ -64,9 +64,9 @@ async def _read(servers: str, topic: str, group: str, is_over: threading.Event) 
     )
     await consumer.start()
     while not is_over.is_set():
-        found = await consumer.getmany(timeout_ms=speech.POLL_MS, max_records=speech.READ_AT_ONCE)
+        polled = await consumer.getmany(timeout_ms=speech.POLL_MS, max_records=speech.READ_AT_ONCE)
         ends: dict[TopicPartition, int] = {}
-        for tp, messages in found.items():
+        for tp, messages in polled.items():
             for message in messages:
                 say("read", tp.partition, message.offset, int(message.value))
                 ends[tp] = message.offset + 1

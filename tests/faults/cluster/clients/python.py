@@ -65,9 +65,9 @@ def read(servers: str, topic: str, group: str, is_over: threading.Event) -> None
     while not consumer.partitions_for_topic(topic):
         time.sleep(speech.PAUSE_S)
     while not is_over.is_set():
-        found = consumer.poll(speech.POLL_MS, max_records=speech.READ_AT_ONCE)
+        polled = consumer.poll(speech.POLL_MS, max_records=speech.READ_AT_ONCE)
         ends: dict[TopicPartition, OffsetAndMetadata] = {}
-        for tp, messages in found.items():
+        for tp, messages in polled.items():
             for message in messages:
                 say("read", tp.partition, message.offset, int(message.value))
                 ends[tp] = OffsetAndMetadata(message.offset + 1, "", -1)

@@ -34,7 +34,7 @@ Read = Callable[[str, str, str, threading.Event], None]
 
 
 def say(*words: object) -> None:
-    """One line, whole, from whatever thread."""
+    """Write one whole line; any thread may call this."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 

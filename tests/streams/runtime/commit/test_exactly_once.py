@@ -127,7 +127,7 @@ def killed_at(bootstrap: str, prefix: str, folder: Path, point: str, **environme
     settings = {"commit.interval.ms": 10, "poll.ms": 2, **SMALL, **PLACE}
     environment = {summing.KILL_AT: f"{point}:2:{COMMITS}", **LARGE, **environment}
     with started(bootstrap, folder, prefix=prefix, settings=settings, environment=environment) as killed:
-        wait_for(lambda: killed.told["RUNNING"] > 0 or not killed.is_alive, SECONDS)
+        wait_for(lambda: killed.states["RUNNING"] > 0 or not killed.is_alive, SECONDS)
         fed = 900
         while killed.is_alive:
             asyncio.run(feed(bootstrap, prefix, range(fed, fed + 100)))
