@@ -108,7 +108,7 @@ def isrs(cluster: Cluster, told_by: int, topic: str) -> dict[int, tuple[int, set
 
 @depth.deep
 def test_two_do_not_reach_each_other(tmp_path: Path, zookeeper: str, network: Network | Hosts) -> None:
-    """Two parted brokers go on with the third, which is the controller."""
+    """Parted brokers go on with the third, which is the controller."""
     with written(tmp_path, zookeeper, network=network, replica_lag_time_max_ms=LAG_MS) as (cluster, writers):
 
         def apart(disturb: Callable[..., None], *, one_way: bool = False) -> None:

@@ -3,9 +3,9 @@
     python -m tests.faults.cluster_simulation 42 [--profile haste] [--bug "adopts stray logs"]
     python -m tests.faults.cluster_simulation 0 100 [--profile haste] [--bug "adopts stray logs"]
 
-The first tells what happens in it; with --digest only what tells it from others. The second plays those from
-0 to 99, and says how many there are per second of a core, what went wrong, and what was acknowledged. A bug
-(`planted`) is played with its own profile unless another one is named.
+The first prints what happens in the history, or with --digest only its digest. The second plays the seeds
+from 0 to 99. It prints how many there are per second of a core, what went wrong, and what was acknowledged. A
+bug (`planted`) is played with its own profile unless another one is named.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tests.faults.cluster_simulation.simulation import Simulation
 
 
 @contextmanager
-def told(seed: int, asked: argparse.Namespace, *, traced: bool = False) -> Iterator[Simulation]:
-    """The history that the command line asks for."""
-    bug = None if asked.bug is None else BUGS[asked.bug]
-    profile = PROFILES.get(asked.profile) or (None if bug is None else bug.profile)
+def simulation_of(seed: int, options: argparse.Namespace, *, traced: bool = False) -> Iterator[Simulation]:
+    """Yield the history that the command line selects."""
+    bug = None if options.bug is None else BUGS[options.bug]
+    profile = PROFILES.get(options.profile) or (None if bug is None else bug.profile)
     with (
         playing(seed, profile, traced=traced) as simulation,
         nullcontext() if bug is None else bug.plant(),
@@ -35,12 +35,12 @@ def told(seed: int, asked: argparse.Namespace, *, traced: bool = False) -> Itera
         yield simulation
 
 
-def play_many(asked: argparse.Namespace) -> int:
-    """How many of these seeds break something."""
-    seeds = range(asked.seed, asked.last)
+def play_many(options: argparse.Namespace) -> int:
+    """Play these seeds and return how many of them break a promise."""
+    seeds = range(options.seed, options.last)
     began, broken, happened = time.process_time(), 0, Counter[str]()
     for seed in seeds:
-        with told(seed, asked) as simulation:
+        with simulation_of(seed, options) as simulation:
             checker = simulation.run()
         happened.update(simulation.faults.happened)
         happened["void histories"] += simulation.is_void
@@ -55,19 +55,19 @@ def play_many(asked: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """The exit status: 1 where something is broken."""
+    """Play, and return the exit status: 1 if a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.cluster_simulation")
     parser.add_argument("seed", type=int)
     parser.add_argument("last", type=int, nargs="?", help="all seeds up to it, and without it")
     parser.add_argument("--profile", choices=PROFILES)
     parser.add_argument("--bug", choices=BUGS, help="planted")
     parser.add_argument("--digest", action="store_true", help="say nothing else of it")
-    asked = parser.parse_args()
-    if asked.last is not None:
-        return 1 if play_many(asked) else 0
-    with told(asked.seed, asked, traced=not asked.digest) as simulation:
+    options = parser.parse_args()
+    if options.last is not None:
+        return 1 if play_many(options) else 0
+    with simulation_of(options.seed, options, traced=not options.digest) as simulation:
         violations = simulation.run().violations
-    if asked.digest:
+    if options.digest:
         print(simulation.digest())
         return 0
     for violation in violations:

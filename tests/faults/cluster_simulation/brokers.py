@@ -83,7 +83,7 @@ class BrokerHost:
 
     @property
     def config(self) -> BrokerConfig:
-        """What it starts with."""
+        """The settings that the broker starts with."""
         return BrokerConfig.of(
             {
                 **SETTINGS,
@@ -95,7 +95,7 @@ class BrokerHost:
 
     @property
     def member(self) -> Member | None:
-        """It, as one of several; None while it is not that far."""
+        """The broker's part in the cluster, None before it has one."""
         membership = None if self.server is None else self.server.broker.membership
         return None if membership is None else membership._member
 
@@ -129,14 +129,14 @@ class BrokerHost:
             self._failed(life, error)
 
     def _failed(self, life: Life, error: MillstreamError) -> None:
-        """As the command: it says why, and ends. Whoever runs it starts it again."""
+        """Report an error that ends the broker, as the command does, and start the broker again later."""
         self._simulation.say(f"broker {self.id} ends: {error}")
         if self.life is life and not life.is_dead:
             self.kill()
             self._simulation.start_later(self, AGAIN_S)
 
     def shown(self) -> str:
-        """What it has, for a message."""
+        """Describe the broker's logs for a message."""
         if self.server is None or not self.has_joined:
             return "starting" if self.is_up else "down"
         broker = self.server.broker
@@ -152,7 +152,7 @@ class BrokerHost:
         self._end(silently=False)
 
     def lose_power(self) -> None:
-        """What was not synced is gone, or some of it; nobody is told."""
+        """Lose what was not synced, or some of it, without a signal to any peer."""
         self._end(silently=True)
         self._simulation.loop.network.dark.add(self.place)
         target = self._home / str(self._lives)
@@ -165,7 +165,7 @@ class BrokerHost:
         life.end()
         loop = self._simulation.loop
         loop.keep(life)
-        life.kept.append(self.server)
+        life.references.append(self.server)
         loop.network.ended(life, silently=silently)
         if self.server is not None:
             for folder in self.server.broker.directories:

@@ -1,4 +1,4 @@
-"""What clients were told, what stands in the replicas' logs in the end, and what is wrong with it.
+"""Records of what clients were told and replicas' logs hold in the end, and the broken promises.
 
 The vocabulary is Kafka's, and where it is the same that of `tests.faults.replication.checker`.
 """
@@ -16,7 +16,7 @@ from kafka_client.topic_partition import TopicPartition
 
 
 class Kind(Enum):
-    """Of a broken promise."""
+    """Kind of a broken promise."""
 
     LOST_WRITE = "lost write"
     """Acknowledged with acks=all, or of a committed transaction, and not in the log."""
@@ -63,7 +63,7 @@ class Violation(NamedTuple):
 
 
 class Outcome(Enum):
-    """Of a transaction, as far as its producer knows."""
+    """Outcome of a transaction, as far as its producer knows."""
 
     UNKNOWN = "unknown"
     COMMITTED = "committed"
@@ -104,7 +104,7 @@ class Reader:
 
 
 class Checker:
-    """Told of everything as it happens; `audit` looks at the logs in the end."""
+    """Checker of a history: it gets every event, and `audit` compares the logs in the end."""
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []
@@ -115,9 +115,9 @@ class Checker:
         """Acknowledged in a topic that was deleted since."""
         self.transactions: list[Transaction] = []
         self.readers: dict[tuple[str, TopicPartition], Reader] = {}
-        self.asked: dict[tuple[str, TopicPartition], list[int]] = defaultdict(list)
+        self.requested: dict[tuple[str, TopicPartition], list[int]] = defaultdict(list)
         self.committed: dict[tuple[str, TopicPartition], int] = {}
-        """By group: the last offset whose commit was acknowledged; `asked` are those asked for."""
+        """By group: the last offset whose commit was acknowledged; `requested` are all that were sent."""
 
     def broken(self, kind: Kind, what: str) -> None:
         self.violations.append(Violation(kind, what))
@@ -125,14 +125,14 @@ class Checker:
     # While it happens
 
     def acknowledge(self, tp: TopicPartition, values: Iterable[bytes], base_offset: int | None) -> None:
-        """A producer was told where its records are; None: only that they are there."""
+        """Note the offset of a producer's records. If it is None, only that they are there."""
         for index, value in enumerate(values):
             self.acknowledged[value] = tp, -1 if base_offset is None else base_offset + index
 
     def poll(
         self, reader: Reader, tp: TopicPartition, records: Iterable[tuple[int, bytes]], end: int
     ) -> None:
-        """A consumer was handed records, and is at `end` then."""
+        """Note that a consumer got records, and is at `end` then."""
         for offset, value in records:
             if offset < reader.position:
                 self.broken(
@@ -148,15 +148,15 @@ class Checker:
         reader.position = max(reader.position, end)
 
     def went_back(self, reader: Reader, tp: TopicPartition, why: str) -> None:
-        """A consumer was told that the log has lost what it read."""
+        """Note that a consumer was told that the log has lost what it read."""
         self.broken(Kind.DIRTY_READ, f"{reader.name} has read {tp} up to {reader.position}: {why}")
         reader.handed.clear()
 
     # In the end
 
     def audit(self, logs: Mapping[TopicPartition, Mapping[int, bytes]]) -> None:
-        """The logs of all replicas, as bytes, by broker: all faults are over, all are in sync."""
-        found: dict[TopicPartition, list[Written]] = {}
+        """Check the logs of all replicas, by broker, when all faults are over and all replicas in sync."""
+        written_by_partition: dict[TopicPartition, list[Written]] = {}
         for tp, replicas in logs.items():
             first = min(replicas)
             for broker, log in replicas.items():
@@ -164,15 +164,15 @@ class Checker:
                     self.broken(
                         Kind.DIVERGED_REPLICAS, f"{tp} is another one on broker {broker} than on {first}"
                     )
-            found[tp] = written_in(replicas[first])
-        for tp, records in found.items():
+            written_by_partition[tp] = written_in(replicas[first])
+        for tp, records in written_by_partition.items():
             if not tp.topic.startswith("__"):
                 self._audit_duplicates(tp, records)
                 self._audit_acknowledged(tp, records)
         for transaction in self.transactions:
-            self._audit_transaction(transaction, found)
+            self._audit_transaction(transaction, written_by_partition)
         for (_, tp), reader in self.readers.items():
-            self._audit_reader(reader, tp, found.get(tp, []))
+            self._audit_reader(reader, tp, written_by_partition.get(tp, []))
 
     def _audit_duplicates(self, tp: TopicPartition, records: list[Written]) -> None:
         places: dict[bytes, int] = {}
@@ -199,33 +199,33 @@ class Checker:
                 )
 
     def _audit_transaction(
-        self, transaction: Transaction, found: Mapping[TopicPartition, list[Written]]
+        self, transaction: Transaction, written_by_partition: Mapping[TopicPartition, list[Written]]
     ) -> None:
-        wanted = set(transaction.values)
+        values = set(transaction.values)
         fates = {
             (tp, written.value): written.fate
-            for tp in {tp for tp, _ in wanted}
-            for written in found.get(tp, ())
-            if (tp, written.value) in wanted
+            for tp in {tp for tp, _ in values}
+            for written in written_by_partition.get(tp, ())
+            if (tp, written.value) in values
         }
-        kept = [each for each in transaction.values if fates.get(each) == COMMITTED]
-        if transaction.outcome is Outcome.COMMITTED and len(kept) < len(wanted):
-            lost = sorted(wanted - set(kept))
+        committed = [each for each in transaction.values if fates.get(each) == COMMITTED]
+        if transaction.outcome is Outcome.COMMITTED and len(committed) < len(values):
+            lost = sorted(values - set(committed))
             self.broken(Kind.LOST_WRITE, f"{transaction.name} is committed, and {lost} {fates.get(lost[0])}")
-        elif kept and transaction.outcome is Outcome.ABORTED:
-            self.broken(Kind.TORN_TRANSACTION, f"{transaction.name} is aborted, and {kept} is committed")
-        elif kept and not transaction.is_commit_asked:
-            self.broken(Kind.TORN_TRANSACTION, f"{transaction.name} was never committed, and {kept} is")
-        elif kept and len(kept) < len(wanted):
-            self.broken(Kind.TORN_TRANSACTION, f"of {transaction.name} only {kept} is committed")
+        elif committed and transaction.outcome is Outcome.ABORTED:
+            self.broken(Kind.TORN_TRANSACTION, f"{transaction.name} is aborted, and {committed} is committed")
+        elif committed and not transaction.is_commit_asked:
+            self.broken(Kind.TORN_TRANSACTION, f"{transaction.name} was never committed, and {committed} is")
+        elif committed and len(committed) < len(values):
+            self.broken(Kind.TORN_TRANSACTION, f"of {transaction.name} only {committed} is committed")
 
     def _audit_reader(self, reader: Reader, tp: TopicPartition, records: list[Written]) -> None:
         there = {offset: (value, fate) for offset, value, fate in records}
         for offset, value in reader.handed.items():
-            known, fate = there.get(offset, (None, OPEN))
-            if known != value:
+            logged, fate = there.get(offset, (None, OPEN))
+            if logged != value:
                 self.broken(
-                    Kind.DIRTY_READ, f"{reader.name} read {value!r} at {tp} {offset}, there is {known!r}"
+                    Kind.DIRTY_READ, f"{reader.name} read {value!r} at {tp} {offset}, there is {logged!r}"
                 )
             elif reader.committed_only and fate != COMMITTED:
                 self.broken(Kind.ABORTED_READ, f"{reader.name} read {value!r} at {tp} {offset}: {fate}")
@@ -237,46 +237,46 @@ class Checker:
                     f"{reader.name} is at {reader.position} of {tp} and has not read {value!r} at {offset}",
                 )
 
-    def audit_offset(self, group: str, tp: TopicPartition, found: int) -> None:
-        """What the group's coordinator says in the end; -1 for nothing."""
-        known = self.committed.get((group, tp), -1)
-        if found < known:
-            self.broken(Kind.LOST_OFFSET, f"group {group} has committed {tp} {known}, there is {found}")
-        elif found != known and found not in self.asked[group, tp]:
-            self.broken(Kind.LOST_OFFSET, f"group {group} has never committed {tp} {found}, but {known}")
+    def audit_offset(self, group: str, tp: TopicPartition, offset: int) -> None:
+        """Check the offset that the group's coordinator has in the end; it is -1 for none."""
+        committed = self.committed.get((group, tp), -1)
+        if offset < committed:
+            self.broken(Kind.LOST_OFFSET, f"group {group} has committed {tp} {committed}, there is {offset}")
+        elif offset != committed and offset not in self.requested[group, tp]:
+            self.broken(Kind.LOST_OFFSET, f"group {group} has never committed {tp} {offset}, but {committed}")
 
-    def audit_transactional_offset(self, group: str, found: int) -> None:
-        """What transactions have committed for a group: that of the last one committed, or of a later one of
-        which its producer does not know.
+    def audit_transactional_offset(self, group: str, offset: int) -> None:
+        """Check a group's offset from transactions: the last committed one's, or that of a later transaction
+        whose outcome its producer does not know.
         """
-        known = -1
+        committed = -1
         possible = {-1}
         for transaction in self.transactions:
             if transaction.group != group:
                 continue
             if transaction.outcome is Outcome.COMMITTED:
-                known, possible = transaction.offset, {transaction.offset}
+                committed, possible = transaction.offset, {transaction.offset}
             elif transaction.outcome is Outcome.UNKNOWN and transaction.is_commit_asked:
                 possible.add(transaction.offset)
-        if found not in possible:
+        if offset not in possible:
             self.broken(
-                Kind.LOST_OFFSET, f"group {group}: transactions have committed {known}, there is {found}"
+                Kind.LOST_OFFSET, f"group {group}: transactions have committed {committed}, there is {offset}"
             )
 
 
 def written_in(log: bytes) -> list[Written]:
-    """The records of a log, with what became of their transactions by the markers in it."""
-    found: list[Written] = []
+    """Return the records of a log, with their transactions' outcomes by the log's markers."""
+    written: list[Written] = []
     open_by_producer: dict[int, list[int]] = defaultdict(list)
     for pos, header in iter_batches(log):
         records = decode_records(log, pos)
         if header.is_control:
             is_abort = parse_control(records[0][2] or b"")[1] == ABORT
             for index in open_by_producer.pop(header.producer_id, ()):
-                found[index] = found[index]._replace(fate=ABORTED if is_abort else COMMITTED)
+                written[index] = written[index]._replace(fate=ABORTED if is_abort else COMMITTED)
             continue
         for offset, _, _, value, _ in records:
             if header.is_transactional:
-                open_by_producer[header.producer_id].append(len(found))
-            found.append(Written(offset, value or b"", OPEN if header.is_transactional else COMMITTED))
-    return found
+                open_by_producer[header.producer_id].append(len(written))
+            written.append(Written(offset, value or b"", OPEN if header.is_transactional else COMMITTED))
+    return written

@@ -145,7 +145,7 @@ class Transacting(Producing):
         self._version = self.rng.choice(versions) if versions else 0
         self._transactions = 0
         self.group = f"of-{name}"
-        """Whose offset its transactions commit."""
+        """The group whose offset its transactions commit."""
 
     async def run(self) -> None:
         client = await self.connected()
@@ -209,7 +209,7 @@ class Transacting(Producing):
             await asyncio.sleep(until_s + 0.05)
 
     def _fenced(self, error: ProducerFenced) -> None:
-        """That is for who shares the id, or has had a transaction open for too long.
+        """Note that the producer is fenced, which is allowed if it shares its id or was open for too long.
 
         Also, as with Apache Kafka, for who asks for its next epoch again where the coordinator has moved: the
         epoch before is not in its log.
@@ -268,12 +268,12 @@ class Renewing(Producing):
     async def _delete(self, admin: Admin) -> None:
         """From now on what was acknowledged is not to be there; what failed may be, if it is on its way."""
         checker = self.simulation.checker
-        gone = [value for value, (tp, _) in checker.acknowledged.items() if tp.topic == RENEWED]
-        for value in gone:
+        deleted = [value for value, (tp, _) in checker.acknowledged.items() if tp.topic == RENEWED]
+        for value in deleted:
             del checker.acknowledged[value]
         await admin.delete_topics([RENEWED], missing_ok=True)
-        self.simulation.say(f"{self.name}: {RENEWED} is deleted, with {gone}")
-        checker.deleted.update(gone)
+        self.simulation.say(f"{self.name}: {RENEWED} is deleted, with {deleted}")
+        checker.deleted.update(deleted)
 
 
 class Moving(Actor):
@@ -421,7 +421,7 @@ class Reading(Actor):
             fetcher.seek(tp, self.simulation.checker.readers[self.name, tp].position)
 
     def is_at(self, ends: dict[TopicPartition, int]) -> bool:
-        """Whether it has read up to there."""
+        """Return True if the consumer has read up to these ends."""
         readers = self.simulation.checker.readers
         return all(
             (self.name, tp) in readers and readers[self.name, tp].position >= end for tp, end in ends.items()
@@ -466,7 +466,7 @@ class Committing(Actor):
             return
         checker = self.simulation.checker
         for tp, position in positions.items():
-            checker.asked[self._group, tp].append(position)
+            checker.requested[self._group, tp].append(position)
         try:
             await consumer.commit(positions)
         except RebalanceNeeded:

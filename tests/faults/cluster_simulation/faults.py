@@ -1,4 +1,4 @@
-"""What goes wrong in a history: one fault after the other, of which each is over by itself."""
+"""Faults of a history, one after another; each is over by itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Faults:
         ]
 
     def one(self) -> None:
-        """Some fault, unless somebody is spared for now."""
+        """Cause a fault, unless a broker must be spared at present."""
         simulation = self._simulation
         if simulation.is_over or simulation.is_somebody_doomed:
             return

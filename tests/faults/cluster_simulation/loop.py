@@ -1,8 +1,8 @@
-"""An event loop of which time is the seed's: it passes at once when there is nothing to do.
+"""An event loop whose time passes at once when there is nothing to do, in an order of the seed's.
 
-All machines' processes share it. A handle belongs to the life in whose context it was made (`machine`), so a
+All machines' processes share it. A handle belongs to the life in whose context it was made (`machine`). So a
 process can be killed, or stand still, at any moment between two handles. Jobs of thread pools run here as
-well, each a little later, in any order: whole, as the smallest step.
+well, each a little later, in any order. A job runs whole, as the smallest step.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             return
         life: Life | None = handle._context.get(LIFE)  # type: ignore[attr-defined]
         if life is not None and life.is_halted:
-            life.held.append(handle)
+            life.delayed_handles.append(handle)
             return
         self.handles += 1
         self._handles_now += 1
@@ -126,14 +126,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         handle._run()
 
     def resume(self, life: Life) -> None:
-        """What stood still goes on, with what has come meanwhile."""
+        """Let a stopped life go on, with the handles that arrived meanwhile."""
         life.is_halted = False
-        self._ready.extend(life.held)
-        life.held = []
+        self._ready.extend(life.delayed_handles)
+        life.delayed_handles = []
 
     def keep(self, life: Life) -> None:
         """Have what a dead life has begun go on no more, not even to its `finally`."""
-        life.kept += asyncio.all_tasks(self)
+        life.references += asyncio.all_tasks(self)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """See `asyncio.AbstractEventLoop`."""

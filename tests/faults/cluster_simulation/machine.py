@@ -1,4 +1,4 @@
-"""Whose work a piece of work is: each process has a life, and whatever it begins belongs to that."""
+"""Lives of processes: each piece of work belongs to the life of the process that began it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import contextvars
 
 
 class Life:
-    """One process of a machine, from its start to its end; `place` is where it is in the network.
+    """A process of a machine, from its start to its end; `place` is its place in the network.
 
-    Nothing of a life that is dead or stands still is run. What comes meanwhile to one that stands still waits
-    in `held`. What a dead one has begun is kept there as well: thrown away it would run to its `finally`.
+    Nothing runs in a life that is dead or stands still. Handles that arrive while a life stands still wait in
+    `delayed_handles`. `references` keeps what a dead life has begun: otherwise it would run to its `finally`.
     """
 
     def __init__(self, place: str) -> None:
@@ -18,8 +18,8 @@ class Life:
         self.is_dead = False
         self.is_halted = False
         """Dead or standing still."""
-        self.held: list[asyncio.Handle] = []
-        self.kept: list[object] = []
+        self.delayed_handles: list[asyncio.Handle] = []
+        self.references: list[object] = []
 
     def context(self) -> contextvars.Context:
         """For what begins this life, and so for all that comes of it."""
@@ -32,7 +32,7 @@ class Life:
         self.is_halted = True
 
     def end(self) -> None:
-        """As after SIGKILL."""
+        """End the life, as after SIGKILL."""
         self.is_dead = self.is_halted = True
 
 

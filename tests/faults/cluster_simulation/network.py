@@ -110,7 +110,7 @@ class Network:
         self._late_until: dict[tuple[str, str], float] = {}
         """By sender and receiver: when the last request that was lost on its way arrives."""
         self.markers_are_late: Callable[[Late], None] | None = None
-        """Who is told of markers that come late, when they are sent."""
+        """Called with late markers, when they are sent."""
         self.streams: dict[int, Stream] = {}
         self._numbers = 0
         self._hosts: dict[str, str] = {}
@@ -118,10 +118,10 @@ class Network:
         self._together: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Stream, Callable[..., None], tuple[Any, ...]]] = []
         self.dark: set[str] = set()
-        """Places without power: whoever knocks there waits."""
+        """Places without power: a connection attempt there waits."""
 
     def latency(self) -> float:
-        """Of one piece on its way."""
+        """Return the latency in seconds of one piece on its way."""
         rng = self.rng
         delay = 0.0001 + rng.random() * 0.001
         if self.slow and rng.random() < self.slow:
@@ -148,7 +148,7 @@ class Network:
             stream.send_on(what, *arguments)
 
     def loses(self, request: bytes | bytearray | memoryview, one: Life, other: Life) -> bool:
-        """Whether a request's packets are lost for a while."""
+        """Return True if a request's packets are lost for a while."""
         if not self.late_s or not self.peers >= {one.place, other.place}:
             return False
         if self.loop.time() < self._late_until.get((one.place, other.place), 0.0):
@@ -156,32 +156,32 @@ class Network:
         return self.rng.random() < LOST.get(_api_key(request), LOST_OTHERS)
 
     def lost(self, request: bytes | bytearray | memoryview, stream: Stream, until: float) -> None:
-        """Note a request that arrives late, and tell of it if it is one for markers."""
+        """Note a request that arrives late, and report it if it is one for markers."""
         late = Late(stream.life.place, stream.other.life.place, until)
         self._late_until[late.sender, late.receiver] = until
         if self.markers_are_late is not None and _api_key(request) == WriteTxnMarkersRequest.API_KEY:
             self.markers_are_late(late)
 
     def forget(self, stream: Stream) -> None:
-        """What waits of a stream is not sent again."""
+        """Drop what waits of a stream, so that it is not sent again."""
         self._waiting = [each for each in self._waiting if each[0] is not stream]
 
     def arrives_all_the_same(self, one: Life, other: Life) -> bool:
-        """Whether what was sent on a connection that is reset had arrived, and is read late."""
+        """Return True if what was sent on a connection that is reset had arrived, and is read late."""
         return self.peers >= {one.place, other.place} and bool(self.late_s) and self.rng.random() < 0.8
 
     def is_parted(self, one: str, other: str) -> bool:
-        """Whether nothing gets through."""
+        """Return True if nothing gets from one place to the other."""
         return (one, other) in self._parted
 
     def wait(self, stream: Stream, what: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """What gets stuck waits until `join`."""
+        """Hold back what is sent between parted places until `join`."""
         self._waiting.append((stream, what, arguments))
 
     # Connecting
 
     def bind(self, endpoint: Any) -> BoundSocket:
-        """In place of `logd.server.listener._bound_socket`."""
+        """Bind an endpoint, in place of `logd.server.listener._bound_socket`."""
         return BoundSocket((endpoint.host, endpoint.port))
 
     async def connect(self, factory: Callable[[], Any], address: Address) -> tuple[asyncio.Transport, Any]:
@@ -196,34 +196,34 @@ class Network:
             await asyncio.sleep(self.latency())
         if address[0] in self.dark:
             await asyncio.sleep(SILENT_S)
-        found = self.listening.get(address)
-        if found is None or found.life.is_dead:
+        listening = self.listening.get(address)
+        if listening is None or listening.life.is_dead:
             raise ConnectionRefusedError(f"{address[0]}:{address[1]} refuses")
         here = Stream(self, life, contextvars.copy_context(), address)
-        there = Stream(self, found.life, found.context, (self._host_of(life.place), here.number))
+        there = Stream(self, listening.life, listening.context, (self._host_of(life.place), here.number))
         here.other, there.other = there, here
         here.asks = True
         here.protocol = factory()
         here.protocol.connection_made(here)
-        self.loop.call_soon(there.begin, found.factory, context=found.context)
+        self.loop.call_soon(there.begin, listening.factory, context=listening.context)
         return here, here.protocol
 
     def _host_of(self, place: str) -> str:
-        """An address, which brokers hand on with a client's request; where they listen they go by name."""
+        """Return a client's IP address, which brokers pass on with its request. Brokers listen at names."""
         return self._hosts.setdefault(place, f"10.0.0.{len(self._hosts) + 1}")
 
     def _is_cut_off(self, one: str, other: str) -> bool:
         return self.is_parted(one, other) or self.is_parted(other, one)
 
     def number(self, stream: Stream) -> int:
-        """A new stream's."""
+        """Number a new stream."""
         self._numbers += 1
         self.streams[self._numbers] = stream
         return self._numbers
 
     def ended(self, life: Life, *, silently: bool) -> None:
-        """A process is dead: its connections are reset, or fall silent with its machine."""
-        for address in [each for each, found in self.listening.items() if found.life is life]:
+        """End a dead process's connections: they are reset, or fall silent with its machine."""
+        for address in [each for each, listening in self.listening.items() if listening.life is life]:
             del self.listening[address]
         for stream in [each for each in self.streams.values() if each.life is life]:
             del self.streams[stream.number]
@@ -247,7 +247,7 @@ class Network:
 
 
 class Stream(asyncio.Transport):
-    """One end of a connection; `life` is whose it is."""
+    """An end of a connection; `life` is the process that has it."""
 
     other: Stream
     protocol: Any
@@ -272,7 +272,7 @@ class Stream(asyncio.Transport):
         self.number = network.number(self)
 
     def begin(self, factory: Callable[[], Any]) -> None:
-        """The side that was connected to hears of it."""
+        """Tell the side that was connected to."""
         self.protocol = factory()
         self.protocol.connection_made(self)
 
@@ -347,11 +347,11 @@ class Stream(asyncio.Transport):
             self._loop.call_soon(self._read_on, context=self.context)
 
     def close(self) -> None:
-        """As `abort`: what was written is on its way."""
+        """Close as `abort` does: what was written is on its way."""
         self.abort()
 
     def abort(self) -> None:
-        """Both sides hear of the end."""
+        """End the connection, for both sides."""
         if not self._is_closed:
             if self._resets and not self._network.arrives_all_the_same(self.life, self.other.life):
                 self._network.forget(self)
@@ -380,12 +380,12 @@ class Stream(asyncio.Transport):
                     break
 
     def reset(self) -> None:
-        """The other side has ended it."""
+        """Take the other side's end of the connection."""
         if not self._is_closed:
             self._end()
 
     def reset_later(self) -> None:
-        """The other side's process is gone; what it sent arrives before."""
+        """Reset after the end of the other side's process; what it sent arrives before."""
         self.other.send_on(self.reset)
 
     def break_down(self) -> None:

@@ -23,7 +23,7 @@ LEFT_OUT = ("logd.__main__", "logd.cli", "logd.storage.cleaner.__main__", "logd.
 
 
 class OrderedSet(MutableSet[T]):
-    """As `set`, in order."""
+    """A set that keeps the order of its items."""
 
     __slots__ = ("_items",)
 
@@ -74,20 +74,20 @@ class OrderedSet(MutableSet[T]):
 
     def union(self, *others: Iterable[T]) -> OrderedSet[T]:
         """See `set`."""
-        found = self.copy()
-        found.update(*others)
-        return found
+        result = self.copy()
+        result.update(*others)
+        return result
 
     def difference(self, *others: Iterable[T]) -> OrderedSet[T]:
         """See `set`."""
-        found = self.copy()
-        found.difference_update(*others)
-        return found
+        result = self.copy()
+        result.difference_update(*others)
+        return result
 
     def intersection(self, *others: Iterable[T]) -> OrderedSet[T]:
         """See `set`."""
-        kept = [dict.fromkeys(other) for other in others]
-        return type(self)(item for item in self if all(item in each for each in kept))
+        members = [dict.fromkeys(other) for other in others]
+        return type(self)(item for item in self if all(item in each for each in members))
 
     def issuperset(self, other: Iterable[T]) -> bool:
         """See `set`."""
@@ -95,15 +95,15 @@ class OrderedSet(MutableSet[T]):
 
     def issubset(self, other: Iterable[T]) -> bool:
         """See `set`."""
-        kept = dict.fromkeys(other)
-        return all(item in kept for item in self)
+        members = dict.fromkeys(other)
+        return all(item in members for item in self)
 
     def __ror__(self, other: AbstractSet[T]) -> OrderedSet[T]:  # type: ignore[override]
         return type(self)((*other, *self))
 
 
 class FrozenOrderedSet(OrderedSet[T]):
-    """As `frozenset`, in order."""
+    """A frozenset that keeps the order of its items."""
 
     __slots__ = ()
 
@@ -112,7 +112,7 @@ class FrozenOrderedSet(OrderedSet[T]):
 
 
 def modules() -> list[ModuleType]:
-    """All that a broker or a client may have a set made in: imported, so that none is missing later."""
+    """Return all modules in which a broker or a client may make a set, and import them."""
     roots = [Path(next(iter(package.__path__))) for package in (kafka_client, logd)]
     paths = ((root, path) for root in roots for path in sorted(root.rglob("*.py")))
     parts = (path.relative_to(root.parent).with_suffix("").parts for root, path in paths)

@@ -30,7 +30,7 @@ from tests.faults.cluster_simulation.profile import DEPOSED, HASTE, LATE, MOVES,
 
 @contextmanager
 def truncates_by_high_watermark() -> Iterator[None]:
-    """As Kafka did before KIP-101: back to the high watermark, and nothing said of leader epochs."""
+    """Truncate to the high watermark without asking for leader epochs, as Kafka did before KIP-101."""
     fetch = Follower._fetch
 
     def begin(self: Follower) -> Truncate:
@@ -45,7 +45,7 @@ def truncates_by_high_watermark() -> Iterator[None]:
 
 @contextmanager
 def transactions_are_not_fenced() -> Iterator[None]:
-    """A producer ends the transaction of the one that has taken its place."""
+    """Let a producer end the transaction of the one that has taken its place."""
 
     def check(current: Transaction, identity: ProducerIdentity, *, bumps: bool, repeated: bool) -> None:
         pass
@@ -56,7 +56,7 @@ def transactions_are_not_fenced() -> Iterator[None]:
 
 @contextmanager
 def acknowledges_at_once() -> Iterator[None]:
-    """Once it is in the leader's own log, whoever is in sync."""
+    """Acknowledge records once they are in the leader's own log."""
 
     def flushed(self: Partition, appended: Appended, acks: int = -1) -> Awaitable[None] | None:
         return None
@@ -67,12 +67,12 @@ def acknowledges_at_once() -> Iterator[None]:
 
 @contextmanager
 def adopts_stray_logs() -> Iterator[None]:
-    """A log found counts by its name, whatever topic it was of."""
+    """Adopt a stray log by its name, whatever topic it was of."""
     take = UnassignedLogs.take
 
     async def adopted(self: UnassignedLogs, tp: TopicPartition) -> UnassignedLog | None:
-        for found in self._logs.get(tp, ()):
-            found.log.topic_id = self._image.topics[tp.topic].topic_id
+        for stray in self._logs.get(tp, ()):
+            stray.log.topic_id = self._image.topics[tp.topic].topic_id
         return await take(self, tp)
 
     with mock.patch.object(UnassignedLogs, "take", adopted):
@@ -98,8 +98,9 @@ def coordinators_answer_at_once() -> Iterator[None]:
 
 @contextmanager
 def controllers_are_not_fenced() -> Iterator[None]:
-    """What a controller writes does not ask for its epoch. Versions of the znodes still keep it from writing
-    over what its successor has written.
+    """Let a controller write without a check of its epoch.
+
+    Versions of the znodes still keep it from writing over what its successor has written.
     """
     anybodys = Check(CONTROLLER_EPOCH, -1)
     with mock.patch.object(Elected, "fence", anybodys):
@@ -108,7 +109,7 @@ def controllers_are_not_fenced() -> Iterator[None]:
 
 @contextmanager
 def moves_end_at_once() -> Iterator[None]:
-    """The new replicas are in sync by decree."""
+    """Complete a reassignment without waiting for the new replicas to be in sync."""
 
     def completed(tp: TopicPartition, state: PartitionImage, live: Liveness) -> PartitionImage:
         if not state.is_reassigning:
@@ -123,9 +124,9 @@ def moves_end_at_once() -> Iterator[None]:
 
 @contextmanager
 def markers_say_no_leader_epoch() -> Iterator[None]:
-    """A leader that leads again takes a marker that was sent when it led before."""
+    """Let a leader that leads again take a marker that was sent when it led before."""
 
-    def check(partition: Partition, known: int) -> None:
+    def check(partition: Partition, leader_epoch: int) -> None:
         pass
 
     with mock.patch.object(markers, "check_leader_epoch", check):
@@ -134,7 +135,7 @@ def markers_say_no_leader_epoch() -> Iterator[None]:
 
 @contextmanager
 def markers_say_no_transaction() -> Iterator[None]:
-    """A leader writes a marker again that it has written."""
+    """Let a leader write a marker again that it has written."""
 
     def repeated(self: ProducerState, producer_id: int, coordinator_epoch: int, number: int) -> None:
         pass
@@ -145,7 +146,7 @@ def markers_say_no_transaction() -> Iterator[None]:
 
 @contextmanager
 def completing_is_no_reason_to_wait() -> Iterator[None]:
-    """A producer that ends its next transaction meanwhile is fenced: it has the epoch it goes on with."""
+    """Fence a producer that ends its next transaction meanwhile: it has the epoch it goes on with."""
 
     def check(current: Transaction, identity: ProducerIdentity) -> None:
         if current.state not in PREPARED:
@@ -160,7 +161,7 @@ def completing_is_no_reason_to_wait() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Bug:
-    """What it is, what it should be caught by, and histories that have much of what it needs."""
+    """A planted bug: how to plant it, the kinds that should catch it, and a profile rich in what it needs."""
 
     plant: Callable[[], AbstractContextManager[None]]
     kinds: Sequence[Kind]

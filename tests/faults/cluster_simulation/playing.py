@@ -15,7 +15,7 @@ IN_MEMORY = Path("/dev/shm")
 
 @contextmanager
 def playing(seed: int, profile: Profile | None = None, *, traced: bool = False) -> Iterator[Simulation]:
-    """A simulation to be run, which is given its folder and loses it in the end."""
+    """Yield a simulation to run in a folder of its own, which is deleted in the end."""
     where = IN_MEMORY if IN_MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(dir=where, prefix="cluster-") as folder:
         yield Simulation(seed, Path(folder), profile, traced=traced)

@@ -1,4 +1,4 @@
-"""What a history is made of: how long it is, how busy its clients are, what goes wrong how often."""
+"""Profiles of histories: how long they are, how busy their clients, and how frequent each fault."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Profile:
     pause_s: float = 0.4
     slow: tuple[float, ...] = (0.0, 0.05, 0.3)
     slow_s: tuple[float, ...] = (0.01, 0.1, 0.4)
-    """One of each: how much of what is sent is late, and by how long at most."""
+    """A history draws one of each: the share of data that is late, and the longest delay in seconds."""
     renews: float = 0.4
     """How often there is a client that has a topic deleted and made again."""
     twins: float = 0.25
@@ -36,13 +36,19 @@ class Profile:
     peer_timeout_ms: int = 30_000
     """How long brokers wait for each other's answers."""
     versions: tuple[int, ...] = ()
-    """One of these transaction versions is spoken by each transactional producer; if none, the newest."""
+    """Each transactional producer draws one of these transaction versions; without any it uses the newest."""
     elects: tuple[float, ...] = ()
-    """One of these: how long an operator rests at most who has leaders change; without any there is none."""
+    """A history draws one: the longest rest in seconds of an operator who moves leaders.
+
+    Without any there is none.
+    """
     stale_s: float = 0.0
     """How long at most two of three servers of ZooKeeper do not know what the third has decided."""
     changes_per_update: tuple[int, ...] = ()
-    """One of these: so many changes are in a part of what brokers are told; if none, as many as always."""
+    """A history draws one: how many changes a part of a broker's update has.
+
+    Without any it is as many as always.
+    """
     weights: Mapping[str, int] = field(
         default_factory=lambda: {
             "kill": 2,
@@ -59,7 +65,7 @@ class Profile:
             "depose_controller": 1,
         }
     )
-    """Of the faults (`faults.Faults`), by name."""
+    """Weights of the faults (`faults.Faults`), by name."""
 
 
 HASTE = Profile(
@@ -124,7 +130,7 @@ LATE = Profile(
         "part_from_zookeeper": 1,
     },
 )
-"""What brokers ask of each other arrives late, while leaders come and go."""
+"""Brokers' requests to each other arrive late, while leaders change."""
 
 PROFILES: Mapping[str, Profile] = {
     "everything": Profile(),

@@ -1,9 +1,8 @@
-"""The servers of the ensemble that clients are connected to: what the leader has decided each knows a little
-later, in the leader's order, and reads are of what it knows.
+"""The ensemble's servers for clients: each learns the leader's changes a little later, in the leader's order.
 
-So reads may be stale, and those of two clients of different age. What one client may count on is ZooKeeper's
-promise: it never sees what is older than what it saw, nor anything without its own writes, and is told of a
-watch before it can see what has changed.
+Reads are of what the server knows. So they may be stale, and two clients' reads of different age. One client
+has ZooKeeper's guarantees. It never sees an older state than before, nor a state without its own writes. It
+gets a watch's event before it can see what has changed.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ Read = Get | Exists | Children
 
 
 class Watch(Enum):
-    """What of a znode is watched."""
+    """The part of a znode that is watched."""
 
     VALUE = "value"
     CHILDREN = "children"
 
 
-class Known(NamedTuple):
+class ZnodeState(NamedTuple):
     """A znode, as of some change."""
 
     data: bytes
@@ -43,18 +42,18 @@ class Decided(NamedTuple):
     """A transaction: the znodes it touched, None for those that are gone, and who is to be told."""
 
     zxid: int
-    znodes: Mapping[str, Known | None]
+    znodes: Mapping[str, ZnodeState | None]
     fired: Sequence[tuple[Watch, str]]
 
 
 class Server:
     """`zxid` is the last change it knows; `lag` says how much later it learns of the next one, in seconds."""
 
-    def __init__(self, loop: SimulatedLoop, root: Known, lag: Callable[[], float]) -> None:
+    def __init__(self, loop: SimulatedLoop, root: ZnodeState, lag: Callable[[], float]) -> None:
         self.zxid = 0
         self._loop = loop
         self._lag = lag
-        self._znodes: dict[str, Known] = {"/": root}
+        self._znodes: dict[str, ZnodeState] = {"/": root}
         self._watches: dict[tuple[Watch, str], list[tuple[ZooKeeperClient, int, Triggered]]] = {}
         self._coming: deque[Decided] = deque()
         self._last_at = 0.0
@@ -63,7 +62,7 @@ class Server:
     # From the leader
 
     def hear(self, decided: Decided) -> None:
-        """It is told of this as soon as its lag allows, and never before what was decided earlier."""
+        """Apply a change as soon as the server's lag allows, and never before an earlier one."""
         lag = self._lag()
         if not lag and not self._coming:
             self._apply(decided)
@@ -76,15 +75,15 @@ class Server:
         self._apply(self._coming.popleft())
 
     def _apply(self, decided: Decided) -> None:
-        for path, known in decided.znodes.items():
-            if known is None:
+        for path, state in decided.znodes.items():
+            if state is None:
                 self._znodes.pop(path, None)
             else:
-                self._znodes[path] = known
+                self._znodes[path] = state
         self.zxid = decided.zxid
         for fired in decided.fired:
             for client, connection, triggered in self._watches.pop(fired, ()):
-                client.told(connection, triggered)
+                client.fire_watch(connection, triggered)
         ready = [serve for zxid, serve in self._waiting if zxid <= self.zxid]
         self._waiting = [each for each in self._waiting if each[0] > self.zxid]
         for serve in ready:
@@ -102,17 +101,17 @@ class Server:
     def read(self, operation: Read, client: ZooKeeperClient, connection: int) -> Any:
         """Its answer, as of what is known here; NoNode."""
         kind = Watch.CHILDREN if isinstance(operation, Children) else Watch.VALUE
-        known = self._znodes.get(operation.path)
-        if known is None and not isinstance(operation, Exists):
+        state = self._znodes.get(operation.path)
+        if state is None and not isinstance(operation, Exists):
             raise NoNode(operation.path)
         if operation.triggered is not None:
             watching = self._watches.setdefault((kind, operation.path), [])
             watching.append((client, connection, operation.triggered))
-        if known is None:
+        if state is None:
             return None
         match operation:
             case Get():
-                return known.data, known.stat
+                return state.data, state.stat
             case Exists():
-                return known.stat
-        return list(known.children)
+                return state.stat
+        return list(state.children)

@@ -1,44 +1,46 @@
 """Random histories of a cluster, in one thread and by one number: `Simulation(seed, folder).run()`.
 
-What is real: three or four whole brokers (`logd.broker_server`), with the controller, replication, the
-coordinators of groups and of transactions, logs, recovery and checkpoints as they are; their sessions with
-ZooKeeper down to the wall around kazoo (leases, elections, watches, the controller's writes); and
-`kafka_client`: a producer with and one without idempotence, transactional producers of which two may have one
-id, consumers of committed and of all records, members of a group that commit, one who has a topic deleted
-and made again, and one who has partitions moved from broker to broker.
+Three or four brokers are real and whole (`logd.broker_server`): the controller, replication, the coordinators
+of groups and of transactions, logs, recovery and checkpoints. So are their sessions with ZooKeeper down to
+the wall around kazoo: leases, elections, watches, and the controller's writes. So is `kafka_client`, with
+these clients:
+- a producer with idempotence and one without, and transactional producers, of which two may have one id;
+- consumers of committed and of all records, and members of a group that commit;
+- a client that deletes a topic and creates it again, and one that moves partitions from broker to broker.
 
-What is a model: time and the loop (`loop`), the network (`network`), ZooKeeper (`zookeeper`), disks
-(`tests.support.power_loss`, on files in memory), thread pools (a job is one step, a little later, in any
-order). All chance comes from the seed, and sets keep their order (`ordered_sets`), so that a seed is a
-history. What a broker is told by the controller comes in parts where many partitions change at once, which
-in some histories a few are enough for.
+Models are time and the loop (`loop`), the network (`network`), ZooKeeper (`zookeeper`), and disks
+(`tests.support.power_loss`, on files in memory). A thread pool's job is one step, a little later, in any
+order. All chance comes from the seed, and sets keep their order (`ordered_sets`), so that a seed is a
+history. The controller's update to a broker comes in parts if many partitions change at once. In some
+histories a few changes are enough for that.
 
 Faults (`faults`), each over by itself after less or more than a session
 - A broker is killed: what it wrote is in the page cache. It loses its power: what was not synced is gone,
-  whole or in part, and nobody is told. It stands still (SIGSTOP). It is told to stop (SIGTERM). All come
-  back.
-- The network parts: two brokers, one from ZooKeeper, one from everybody, a client from a broker; in one or
-  in both directions. What was sent waits, as TCP has it. Connections break. In some histories much is late.
-- In some histories brokers' requests of each other arrive late: what was stuck when two were parted comes up
-  to some seconds after they are together, as the kernel sends it again, behind what was sent later by another
-  connection, and whether or not its sender has given it up. Reset connections lose what was stuck, but
-  between brokers not always: it may have arrived, to be read later. Brokers wait less for each other there
-  than a parting lasts, leaders change all the while, and producers speak transaction version 1 as well. While
-  markers are late another broker leads; the one before leads again just before they arrive, and transactions
-  are open then.
+  whole or in part, without a signal to its peers. It stands still (SIGSTOP). It is told to stop (SIGTERM).
+  All come back.
+- The network parts: two brokers, one from ZooKeeper, one from everybody, a client from a broker; in one or in
+  both directions. What was sent waits, as TCP has it. Connections break. In some histories much is late.
+- In some histories brokers' requests to each other arrive late, as the kernel sends them again. A request
+  that was stuck when two brokers were parted arrives up to some seconds after they are together. It comes
+  behind later requests of another connection, whether or not its sender has given it up. Reset connections
+  lose what was stuck, but between brokers not always: it may have arrived, to be read later. Brokers wait
+  less for each other there than a parting lasts, leaders change all the while, and producers speak
+  transaction version 1 as well. While markers are late another broker leads; the one before leads again just
+  before they arrive, and transactions are open then.
 - A connection to ZooKeeper is lost; ZooKeeper has no majority; somebody deletes `/controller`. Sessions
   expire by these and by what befalls brokers. In some histories two of its three servers are late, and what
   is read there is old.
 
 Coordinators and controllers move by all of these, and every few seconds as preferred leaders are elected.
 
-What is promised, with two or three replicas and min.insync.replicas=2: nothing acknowledged to acks=all,
-committed in a transaction or committed as a group's offset is lost, doubled or seen otherwise, as long as one
-replica in the ISR keeps its disk (`checker.Kind`). So power is cut only where all others are well, and
-nothing more is done before it is noticed. Where nobody in an ISR has kept its disk all the same, the history
-is void, and not judged. No producer is fenced that has its id alone and is in time. Nobody writes as the
-controller once another one is elected, nobody is leased whose session is over. In the end everything has to
-come together within a minute, and no broker may have logged an error with a traceback.
+The promises are those of two or three replicas and min.insync.replicas=2 (`checker.Kind`). They hold as long
+as one replica in the ISR keeps its disk. Nothing is lost, doubled or seen otherwise that was acknowledged
+with acks=all, committed in a transaction, or committed as a group's offset. So power is cut only while all
+other brokers are well, and no other fault happens before it is noticed. If no replica in an ISR has kept its
+disk all the same, the history is void, and not judged. A producer that has its id alone and is in time is not
+fenced. No broker writes as the controller once another one is elected, and none has a lease after its session
+is over. In the end all replicas have to be in sync, and all clients done, within a minute. No broker may have
+logged an error with a traceback.
 
 Left out: disks that fail or lie, clocks that differ, compaction, sockets that take no more.
 """
@@ -92,7 +94,7 @@ LOOK_S = 0.05
 
 
 class Simulation:
-    """One history; `run` it once, then see `checker`. `trace` is what happened."""
+    """A history: call `run` once, then see `checker`. `trace` is what happened."""
 
     def __init__(
         self, seed: int, folder: Path, profile: Profile | None = None, *, traced: bool = False
@@ -133,14 +135,14 @@ class Simulation:
             print(line, flush=True)
 
     def look_at(self, task: asyncio.Task[Any]) -> None:
-        """A process has ended by an error that it should not."""
+        """Note a process that ended by an unexpected error."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.checker.broken(Kind.INTERNAL_ERROR, "".join(traceback.format_exception(error)))
 
     def digest(self) -> str:
-        """Of all that happened."""
-        told = "\n".join((*self.trace, str(self.loop.handles), repr(self.loop.time())))
-        return hashlib.sha256(told.encode()).hexdigest()
+        """Return a digest of all that happened."""
+        trace = "\n".join((*self.trace, str(self.loop.handles), repr(self.loop.time())))
+        return hashlib.sha256(trace.encode()).hexdigest()
 
     # What ZooKeeper is told
 
@@ -178,7 +180,7 @@ class Simulation:
         return any(self._lost.values())
 
     def may_lose_power(self, host: BrokerHost) -> bool:
-        """Whether all others are well, and hold what it holds."""
+        """Return True if all other brokers are well and have what this one has."""
         if self.zookeeper.is_away or not all(
             each.is_up and not each.is_paused and not each.is_stopping and each.has_joined
             for each in self.hosts.values()
@@ -207,7 +209,7 @@ class Simulation:
         return self.checker
 
     def _lags(self) -> list[Callable[[], float]]:
-        """Of ZooKeeper's servers: one is the leader, the others may be late."""
+        """Return the lags of ZooKeeper's servers: one is the leader, the others may be late."""
         rng, longest_s = self.rng, self.profile.stale_s
 
         def lag() -> float:
@@ -360,21 +362,21 @@ class Simulation:
         return all(reader.is_at(ends) for reader in self.readers)
 
     def _state(self) -> str:
-        told = [f"broker {host.id}: {host.shown()}" for host in self.hosts.values()]
+        states = [f"broker {host.id}: {host.shown()}" for host in self.hosts.values()]
         waiting = [actor.name for actor in self.actors if not actor.is_done]
         readers = [f"{name} {tp} {reader.position}" for (name, tp), reader in self.checker.readers.items()]
-        return "; ".join([*told, f"waited for {waiting}, {readers}"])
+        return "; ".join([*states, f"waited for {waiting}, {readers}"])
 
     async def _audit_offsets(self, client: Client) -> None:
         tps = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
-        found = await self._committed(client, "readers", tps)
+        offsets = await self._committed(client, "readers", tps)
         for tp in tps:
-            self.checker.audit_offset("readers", tp, found[tp].offset if tp in found else -1)
+            self.checker.audit_offset("readers", tp, offsets[tp].offset if tp in offsets else -1)
         for actor in self.actors:
             if isinstance(actor, Transacting):
-                found = await self._committed(client, actor.group, tps[:1])
+                offsets = await self._committed(client, actor.group, tps[:1])
                 self.checker.audit_transactional_offset(
-                    actor.group, found[tps[0]].offset if tps[0] in found else -1
+                    actor.group, offsets[tps[0]].offset if tps[0] in offsets else -1
                 )
 
     async def _committed(
@@ -402,14 +404,14 @@ class Simulation:
 
     @contextlib.contextmanager
     def _patched(self) -> Iterator[None]:
-        """What the brokers draw, and where they meet the world, is the history's."""
+        """Let the seed decide the brokers' chance, and put models in place of the outside world."""
         state = random.getstate()
         random.seed(self.seed)
-        told = _Told(self)
+        logged_errors = _LoggedErrors(self)
         loggers = [logging.getLogger(name) for name in ("kafka_client", "logd")]
         before = [(logger.level, logger.propagate) for logger in loggers]
         for logger in loggers:
-            logger.addHandler(told)
+            logger.addHandler(logged_errors)
             logger.setLevel(logging.INFO if self._traced else logging.ERROR)
             logger.propagate = False
         try:
@@ -434,20 +436,20 @@ class Simulation:
                 yield
         finally:
             for logger, (level, propagates) in zip(loggers, before, strict=True):
-                logger.removeHandler(told)
+                logger.removeHandler(logged_errors)
                 logger.setLevel(level)
                 logger.propagate = propagates
             random.setstate(state)
 
     def _fed(self) -> contextlib.AbstractContextManager[Any]:
-        """In parts of so many changes."""
+        """Send controllers' updates in parts of the profile's number of changes."""
         parts = self.profile.changes_per_update
         if not parts:
             return contextlib.nullcontext()
         return mock.patch("logd.metadata.feed.outbox.CHANGES_PER_UPDATE", self.rng.choice(parts))
 
     def _end(self) -> None:
-        """Nothing goes on any more, and nobody is told of what has not ended."""
+        """Stop everything, without reports of what has not ended."""
         self.loop.set_exception_handler(lambda *_: None)
         for host in self.hosts.values():
             if host.life is not None and not host.life.is_dead:
@@ -455,7 +457,7 @@ class Simulation:
         self.loop.close()
 
 
-class _Told(logging.Handler):
+class _LoggedErrors(logging.Handler):
     """Errors that brokers log with a traceback."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -473,7 +475,7 @@ class _Told(logging.Handler):
 
 @contextlib.contextmanager
 def _collected() -> Iterator[None]:
-    """No garbage is collected meanwhile: when it is would be up to chance."""
+    """Collect no garbage meanwhile: when it is collected would be up to chance."""
     gc.freeze()
     gc.disable()
     hook = sys.unraisablehook

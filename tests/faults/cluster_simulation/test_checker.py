@@ -49,7 +49,7 @@ LOG = b"".join(
 
 
 def kinds(checker: Checker, *logs: bytes) -> list[Kind]:
-    """What is wrong, where replicas have these logs; all values in them were sent."""
+    """Return the kinds of broken promises if replicas have these logs; all values in them were sent."""
     for log in logs:
         for record in written_in(log):
             checker.sent.setdefault(record.value, (TP, True))
@@ -136,26 +136,26 @@ def test_transactions(transaction: Transaction, kind: Kind) -> None:
 
 def test_offsets() -> None:
     checker = Checker()
-    checker.asked["g", TP], checker.committed["g", TP] = [3, 5, 8], 5
-    for found in (5, 8):
-        checker.audit_offset("g", TP, found)
+    checker.requested["g", TP], checker.committed["g", TP] = [3, 5, 8], 5
+    for offset in (5, 8):
+        checker.audit_offset("g", TP, offset)
     assert not checker.violations
-    for found in (3, 7, -1):
-        checker.audit_offset("g", TP, found)
+    for offset in (3, 7, -1):
+        checker.audit_offset("g", TP, offset)
     assert [violation.kind for violation in checker.violations] == [Kind.LOST_OFFSET] * 3
 
 
 def test_offsets_of_transactions() -> None:
     checker = Checker()
-    for offset, outcome, asked in (
+    for offset, outcome, is_requested in (
         (1, Outcome.COMMITTED, True),
         (2, Outcome.ABORTED, False),
         (3, Outcome.UNKNOWN, True),
     ):
-        checker.transactions.append(Transaction(str(offset), outcome, asked, group="g", offset=offset))
-    for found in (1, 3):
-        checker.audit_transactional_offset("g", found)
+        checker.transactions.append(Transaction(str(offset), outcome, is_requested, group="g", offset=offset))
+    for committed in (1, 3):
+        checker.audit_transactional_offset("g", committed)
     assert not checker.violations
-    for found in (-1, 2):
-        checker.audit_transactional_offset("g", found)
+    for committed in (-1, 2):
+        checker.audit_transactional_offset("g", committed)
     assert [violation.kind for violation in checker.violations] == [Kind.LOST_OFFSET] * 2

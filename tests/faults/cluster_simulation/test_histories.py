@@ -55,7 +55,7 @@ def test_requests_of_brokers_arrive_late(bundle: int, record_property: Noting) -
 
 
 def play_bundle(bundle: int, profiles: Sequence[str], note: Noting) -> None:
-    """Each profile in turn."""
+    """Play the bundle's seeds, with the profiles in turn."""
     counts = Counter({histories.HISTORIES: HISTORIES})
     for seed in range(bundle * HISTORIES, (bundle + 1) * HISTORIES):
         name = profiles[seed % len(profiles)]
@@ -107,13 +107,13 @@ def test_servers_of_zookeeper_are_late() -> None:
 
 @depth.deep
 def test_moves_come_to_something() -> None:
-    """Some have been on all four brokers."""
+    """Partitions move: some have been on all four brokers."""
     in_sync: dict[str, set[str]] = {}
     with playing(1_000, PROFILES["moves"]) as simulation:
         simulation.run()
     for line in simulation.trace:
-        if found := re.search(r"(\S+): leader .* in sync \((.*)\)", line):
-            in_sync.setdefault(found[1], set()).update(re.findall(r"\d", found[2]))
+        if match := re.search(r"(\S+): leader .* in sync \((.*)\)", line):
+            in_sync.setdefault(match[1], set()).update(re.findall(r"\d", match[2]))
     assert sum(ids == set("1234") for ids in in_sync.values()) >= 3, in_sync
     assert sum("begun" in line for line in simulation.trace) >= 3
 
@@ -146,7 +146,7 @@ def test_late_requests_come_to_something() -> None:
 
 
 def digest(seed: int, hash_seed: str) -> str:
-    """Of a history in a process of its own."""
+    """Return the digest of a history in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "tests.faults.cluster_simulation", str(seed), "--digest"],
         cwd=ROOT,
@@ -159,7 +159,7 @@ def digest(seed: int, hash_seed: str) -> str:
 
 @depth.deep
 def test_a_seed_is_a_history() -> None:
-    """In any process: what hashing and addresses are like there makes no difference."""
+    """Hashing and addresses of a process make no difference to a history."""
     first = digest(7, "1")
     assert len(first.strip()) == 64
     assert digest(7, "2") == first

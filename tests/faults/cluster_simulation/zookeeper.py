@@ -36,13 +36,13 @@ from logd.metadata.zookeeper.session.operations import (
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 from tests.faults.cluster_simulation.loop import SimulatedLoop
 from tests.faults.cluster_simulation.machine import LIFE, NOBODY, Life
-from tests.faults.cluster_simulation.servers import Decided, Known, Server, Watch
+from tests.faults.cluster_simulation.servers import Decided, Server, Watch, ZnodeState
 
 PLACE = "zookeeper"
 """In the network."""
 PINGS_PER_TIMEOUT = 3
 SILENCE = 2 / 3
-"""Of a timeout: after so long without an answer a client looks for another connection, as kazoo does."""
+"""Part of a timeout without an answer after which a client changes its connection, as kazoo does."""
 RECONNECT_S = 0.05
 STEP_S = 1e-7
 
@@ -60,9 +60,9 @@ class Znode:
     children: set[str] = field(default_factory=set)
     number: int = 0
 
-    def known(self) -> Known:
-        """As it is now."""
-        return Known(self.data, self.stat(), sorted(self.children))
+    def state(self) -> ZnodeState:
+        """Return the znode's present state."""
+        return ZnodeState(self.data, self.stat(), sorted(self.children))
 
     def stat(self) -> Stat:
         """See `Stat`."""
@@ -71,7 +71,7 @@ class Znode:
 
 @dataclass
 class ServerSession:
-    """What the ensemble knows of a session."""
+    """A session, as the ensemble has it."""
 
     number: int
     timeout_s: float
@@ -94,7 +94,7 @@ class Ensemble:
         self.expired: Callable[[int], None] = lambda session: None
         """Called with the number of a session that has not been heard of for too long, once it is over."""
         self.clients: list[ZooKeeperClient] = []
-        self.servers = [Server(loop, self.znodes["/"].known(), lag) for lag in lags]
+        self.servers = [Server(loop, self.znodes["/"].state(), lag) for lag in lags]
         self.zxid = 0
         self.answered_late = 0
         """Answers of servers that did not know everything."""
@@ -105,7 +105,7 @@ class Ensemble:
     # Sessions
 
     def begin(self, timeout_ms: int) -> ServerSession:
-        """A new session."""
+        """Begin a session."""
         self._session_numbers += 1
         session = ServerSession(self._session_numbers, timeout_ms / 1000, self.loop.time())
         self.sessions[session.number] = session
@@ -113,7 +113,7 @@ class Ensemble:
         return session
 
     def touch(self, number: int) -> bool:
-        """A session is heard of; whether it lives."""
+        """Note a sign of life of a session, and return True if the session lives."""
         session = self.sessions.get(number)
         if session is None:
             return False
@@ -121,7 +121,7 @@ class Ensemble:
         return True
 
     def end(self, number: int) -> None:
-        """A session is over, and its ephemerals with it."""
+        """End a session, and delete its ephemerals."""
         session = self.sessions.pop(number, None)
         if session is not None and session.ephemerals:
             self.zxid += 1
@@ -145,13 +145,13 @@ class Ensemble:
             self._look_again(session)
 
     def go_away(self) -> None:
-        """No majority: servers end their connections, and no session ends."""
+        """Lose the majority: servers end their connections, and no session ends."""
         self.is_away = True
         for client in self.clients:
             client.break_down()
 
     def come_back(self) -> None:
-        """All sessions have their whole timeout again, unless it was back already."""
+        """Regain the majority. Sessions have their whole timeout again, unless there was one already."""
         if not self.is_away:
             return
         self.is_away = False
@@ -182,9 +182,9 @@ class Ensemble:
         return answer
 
     def _tell(self) -> None:
-        """The servers, of what was decided."""
+        """Tell the servers what was decided."""
         znodes = {
-            path: None if (znode := self.znodes.get(path)) is None else znode.known()
+            path: None if (znode := self.znodes.get(path)) is None else znode.state()
             for path in self._touched
         }
         decided = Decided(self.zxid, znodes, self._fired)
@@ -195,30 +195,30 @@ class Ensemble:
     def _try(self, operations: tuple[Any, ...]) -> None:
         """MultiFailed unless all of them can be carried out, each behind those before."""
         made: set[str] = set()
-        gone: set[str] = set()
+        removed: set[str] = set()
         for index, operation in enumerate(operations):
             try:
-                self._check(operation, made, gone)
+                self._check(operation, made, removed)
             except Exception as error:
                 raise MultiFailed(index, error) from None
             if isinstance(operation, Create):
                 made.add(operation.path)
-                gone.discard(operation.path)
+                removed.discard(operation.path)
             elif isinstance(operation, Delete):
-                gone.add(operation.path)
+                removed.add(operation.path)
                 made.discard(operation.path)
 
     def _check(
         self,
         operation: Any,
         made: set[str] = frozenset(),
-        gone: set[str] = frozenset(),  # type: ignore[assignment]
+        removed: set[str] = frozenset(),  # type: ignore[assignment]
     ) -> None:
         path = operation.path
-        is_there = path in made or (path in self.znodes and path not in gone)
+        is_there = path in made or (path in self.znodes and path not in removed)
         if isinstance(operation, Create):
             parent = _parent(path)
-            if parent in gone or not (parent in made or parent in self.znodes):
+            if parent in removed or not (parent in made or parent in self.znodes):
                 raise NoNode(path)
             if is_there and not operation.sequential:
                 raise NodeExists(path)
@@ -230,7 +230,7 @@ class Ensemble:
         znode = self.znodes[path]
         if operation.version not in (-1, znode.version):
             raise BadVersion(path)
-        if isinstance(operation, Delete) and any(f"{path}/{name}" not in gone for name in znode.children):
+        if isinstance(operation, Delete) and any(f"{path}/{name}" not in removed for name in znode.children):
             raise NotEmpty(path)
 
     def _apply(self, operation: Any, session: int) -> Any:
@@ -280,7 +280,7 @@ def _parent(path: str) -> str:
 
 
 Outcome = tuple[Any, Exception | None]
-"""Of a request: its answer, or why it failed."""
+"""A request's answer, or why it failed."""
 
 
 def _outcome(work: Callable[[], Any]) -> Outcome:
@@ -298,7 +298,7 @@ class ZooKeeperClient:
         ensemble: Ensemble,
         settings: ZooKeeperSettings,
         clock: Callable[[], float],
-        heard: Callable[[ZooKeeperClient, ClientEvent], None],
+        on_event: Callable[[ZooKeeperClient, ClientEvent], None],
     ) -> None:
         life = LIFE.get()
         assert life is not None, "a process asks ZooKeeper"
@@ -312,11 +312,11 @@ class ZooKeeperClient:
         self._context = contextvars.copy_context()
         self._asked_ms = settings.session_timeout_ms
         self._clock = clock
-        self._heard = heard
+        self._on_event = on_event
         self._server = ensemble.servers[0]
         self._decided = 0
-        """What its server has to know before it is asked on: by its last write, or its last sync."""
-        self._seen = 0
+        """The change that its server has to know before the next read: its last write, or its last sync."""
+        self._latest_zxid = 0
         """The last change that it may have seen."""
         self._connection = 0
         """Its number; 0 while there is none."""
@@ -355,7 +355,7 @@ class ZooKeeperClient:
     def _reach(self, asked_at: float) -> None:
         """At the ensemble."""
         server = self._ensemble.any_server()
-        if not self._is_reachable or server.zxid < self._seen:
+        if not self._is_reachable or server.zxid < self._latest_zxid:
             self._loop.call_later(RECONNECT_S, self._connect, context=self._context)
             return
         self._server = server
@@ -372,7 +372,7 @@ class ZooKeeperClient:
             return
         if not lives:
             self._is_closed = True
-            self._heard(self, ClientEvent.EXPIRED)
+            self._on_event(self, ClientEvent.EXPIRED)
             return
         if not self.timeout_ms:
             self.begun_at = asked_at
@@ -381,7 +381,7 @@ class ZooKeeperClient:
         self._connection = self._connections
         self._is_broken = False
         self._heard_at = self._loop.time()
-        self._heard(self, ClientEvent.CONNECTED)
+        self._on_event(self, ClientEvent.CONNECTED)
         self._ping(self._connection)
 
     def _ping(self, connection: int) -> None:
@@ -409,14 +409,14 @@ class ZooKeeperClient:
             self._heard_at = self._loop.time()
 
     def lose(self) -> None:
-        """The connection is lost; nobody knows what became of what has no answer."""
+        """Lose the connection; the outcome of unanswered requests is unknown."""
         if self._is_closed or not self._connection:
             return
         self._connection = 0
         waiting, self._waiting = self._waiting, {}
         for _, answered in waiting.values():
             answered(None, ConnectionLost("the connection to ZooKeeper ended before it answered"))
-        self._heard(self, ClientEvent.SUSPENDED)
+        self._on_event(self, ClientEvent.SUSPENDED)
         self._loop.call_later(RECONNECT_S, self._connect, context=self._context)
 
     def break_down(self) -> None:
@@ -471,8 +471,8 @@ class ZooKeeperClient:
         return _outcome(partial(self._ensemble.carry_out, operation, self.session_id))
 
     def _serve(self, connection: int, number: int, outcome: Callable[[], Outcome]) -> None:
-        """With what its server knows by now."""
-        self._seen = max(self._seen, self._server.zxid)
+        """Answer with what its server knows by now."""
+        self._latest_zxid = max(self._latest_zxid, self._server.zxid)
         self._ensemble.answered_late += self._server.zxid < self._ensemble.zxid
         self._send(self._answer, connection, number, *outcome())
 
@@ -483,13 +483,13 @@ class ZooKeeperClient:
     def _answer(self, connection: int, number: int, answer: Any, failed: Exception | None) -> None:
         if connection != self._connection or self._is_broken:
             return
-        found = self._waiting.pop(number, None)
-        if found is not None:
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None:
             self._heard_at = self._loop.time()
-            found[1](answer, failed)
+            waiting[1](answer, failed)
 
-    def told(self, connection: int, triggered: Triggered) -> None:
-        """A watch of a connection fires."""
+    def fire_watch(self, connection: int, triggered: Triggered) -> None:
+        """Send a watch's event on a connection."""
         if self._is_reachable:
             self._send(self._trigger, connection, triggered)
         else:
