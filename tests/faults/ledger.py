@@ -322,4 +322,4 @@ def let_go(folder: LogDirectory) -> None:
     """End as a killed process does."""
     for log in folder.logs.values():
         log.release()
-    folder._lock.release()
+    folder.unlock()

@@ -128,7 +128,7 @@ class SimulatedBroker(Broker):
         for folder in self.directories:
             for log in folder.logs.values():
                 log.release()
-            folder._lock.release()
+            folder.unlock()
         if hasattr(self, "_store"):  # else it died before there was one
             self._store.close()
 

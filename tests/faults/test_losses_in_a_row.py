@@ -54,7 +54,7 @@ def test_a_crash_while_a_transaction_index_is_built_again(tmp_path: Path) -> Non
             ledger.disk.crashed = False
         else:
             ledger.let_go()
-        ledger.folder._lock.release()
+        ledger.folder.unlock()
         for number in range(4):
             audit_left(ledger, ledger.disk.after_power_loss(tmp_path / f"{point}-{number}"))
         if len(ledger.disk.done) < (ledger.disk.crash_at or 0):

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import dump_log_segments
+from tests.support.waiting import wait_for
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FOLDER = GOLDEN / "kafka"
@@ -109,10 +110,7 @@ def _compact(kafka: ApacheKafka) -> None:
     producer.produce("compacted", b"last", b"last")
     producer.flush(SECONDS)
     checkpoint = kafka.data / "cleaner-offset-checkpoint"
-    deadline = time.monotonic() + SECONDS
-    while "compacted 0 24" not in checkpoint.read_text():
-        assert time.monotonic() < deadline, checkpoint.read_text()
-        time.sleep(0.1)
+    wait_for(lambda: "compacted 0 24" in checkpoint.read_text(), SECONDS)
 
 
 def _wait_for_segment() -> None:

@@ -93,7 +93,7 @@ class Cluster:
         try:
             self.start(*self.brokers)
         except BaseException:
-            self._end()
+            self.end()
             raise
         return self
 
@@ -105,7 +105,7 @@ class Cluster:
     ) -> None:
         if error is not None:
             print(self.report())
-        self._end()
+        self.end()
 
     def report(self) -> str:
         """Return what explains a failure: each broker's view of dead and out-of-sync brokers, and its last
@@ -118,7 +118,8 @@ class Cluster:
             lines += [f"broker {id_}:", *broker.log.splitlines()[-LINES_TOLD:]]
         return "\n".join(lines)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Kill the brokers that still run."""
         for broker in self.brokers.values():
             if broker.is_running:
                 broker.kill()

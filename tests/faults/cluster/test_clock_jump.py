@@ -130,7 +130,7 @@ def test_a_brokers_clock_is_set(tmp_path: Path, zookeeper: str) -> None:
             assert set(start_of(cluster, FRESH)) == {0}
             transactor.finish()
             writer.finish()
-            wait_for(lambda: reader._read_some() == writer.sent)
+            wait_for(lambda: reader.read_some() == writer.sent)
             assert_whole(transactor, committed_records(cluster.bootstrap, "t"))
             wrote = assert_kept(cluster, writer, own)
         print(f"{wrote} records; {len(transactor.committed)} of {transactor.started} transactions committed;")

@@ -62,9 +62,9 @@ class Reader:
     def read_more(self, records: int) -> None:
         """Read and commit until so many more have been read."""
         target = sum(map(len, self.read.values())) + records
-        wait_for(lambda: self._read_some() >= target)
+        wait_for(lambda: self.read_some() >= target)
 
-    def _read_some(self) -> int:
+    def read_some(self) -> int:
         from confluent_kafka import KafkaException
 
         for message in self._consumer.consume(200, timeout=0.2):
@@ -112,7 +112,7 @@ def test_a_group_goes_on(tmp_path: Path, zookeeper: str) -> None:
             reader.reopen()
             reader.read_more(RECORDS_BETWEEN)
             writer.finish()
-            wait_for(lambda: reader._read_some() == writer.sent)
+            wait_for(lambda: reader.read_some() == writer.sent)
             reader.close()
             wait_for(lambda: cluster.is_in_sync("__consumer_offsets"))
             print(f"{assert_kept(cluster, writer)} records, {sum(reader.committed.values())} committed")

@@ -212,7 +212,7 @@ def test_a_move_is_killed_again_and_again(tmp_path: Path, zookeeper: str) -> Non
         assert numbers == [*map(int, written), len(written)]
         cluster.assert_no_tracebacks()
     finally:
-        cluster._end()
+        cluster.end()
 
 
 @depth.deep
@@ -261,7 +261,7 @@ def test_a_broker_becomes_three_and_is_lost(tmp_path: Path, zookeeper: str) -> N
             cluster.start(1)
             wait_for(lambda: cluster.is_in_sync("__consumer_offsets"))
             writer.finish()
-            wait_for(lambda: reader._read_some() == writer.sent)
+            wait_for(lambda: reader.read_some() == writer.sent)
             reader.close()
             wait_for(lambda: cluster.is_in_sync("x"))
             print(f"{assert_kept(cluster, writer)} records, {sum(reader.committed.values())} committed")
@@ -269,4 +269,4 @@ def test_a_broker_becomes_three_and_is_lost(tmp_path: Path, zookeeper: str) -> N
         print(cluster.report())
         raise
     finally:
-        cluster._end()
+        cluster.end()

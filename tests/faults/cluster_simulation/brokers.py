@@ -171,7 +171,7 @@ class BrokerHost:
             for folder in self.server.broker.directories:
                 for log in folder.logs.values():
                     log.release()
-                folder._lock.release()
+                folder.unlock()
         self.server = None
         self.is_up = self.is_paused = self.has_joined = False
 

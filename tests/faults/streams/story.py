@@ -25,6 +25,7 @@ from tests.faults.streams import summing
 from tests.faults.streams.audit import audit
 from tests.faults.streams.instance import Instance
 from tests.support.tracebacks import assert_no_tracebacks
+from tests.support.waiting import until
 
 INSTANCES = 3
 PARTITIONS = 12
@@ -240,11 +241,12 @@ class Story:
         return all(each.states["RUNNING"] > 0 for each in self._instances.values())
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
-        logs = (each.log[-2000:] for each in self._instances.values())
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_SECONDS:g} s; {list(logs)}"
-            await asyncio.sleep(0.05)
+        try:
+            await until(condition, PATIENCE_SECONDS)
+        except AssertionError as error:
+            logs = [each.log[-2000:] for each in self._instances.values()]
+            error.add_note(f"waited until {what}; {logs}")
+            raise
 
     async def _end(self) -> None:
         """Let all instances leave; another one without their state comes to the end of the inputs."""
