@@ -99,9 +99,7 @@ def test_a_follower_is_worth_more_than_a_consumer() -> None:
 
 
 def test_a_follower_that_says_all_anew_has_no_session_from_before() -> None:
-    """Followers that open a full session lose their older one: its requests name only changes, and may come
-    late.
-    """
+    """Followers that open a full session lose their older one, whose requests name only changes."""
     cache = Cache(9)
     requested = [("t", fetch_of(0))]
     for _ in range(2):

@@ -110,7 +110,7 @@ def test_folders_of_a_cluster_without_its_journal_are_left_alone(tmp_path: Path)
 
 @deep
 def test_a_folder_that_may_hold_the_journal_is_waited_for(tmp_path: Path) -> None:
-    """Starts without the log directory that may have the journal are refused: another one is new."""
+    """Starts are refused while the log directory that may have the journal is away and another is new."""
     logd = logd_in(tmp_path, "a")
     with logd:
         with RawClient(logd.port) as client:
