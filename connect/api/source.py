@@ -107,7 +107,10 @@ class SourceConnector:
     context: ConnectorContext
 
     def start(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
-        """Take the connector's config; raise ConfigError or ConnectError if it cannot work."""
+        """Take the connector's config; raise ConfigError or ConnectError if it cannot work.
+
+        Called once on each object: a restart or a resume starts a new one.
+        """
         self.config = dict(config)
         return None
 
@@ -119,4 +122,4 @@ class SourceConnector:
         return [self.config]
 
     def stop(self) -> MaybeAwaitable[None]:
-        """Release what `start` opened."""
+        """Release what `start` opened. Called also when the connector is paused, while its tasks wait."""

@@ -1,51 +1,49 @@
-"""A running connector: the plugin's connector object and its tasks."""
+"""WorkerConnector: what a worker runs of one connector, brought step by step to what should run.
+
+`reconcile` says what should run (`connect.herder.Runs`). One asyncio task compares it with what runs, and
+takes one step after the other until nothing differs:
+
+    stop the tasks that are not to run as they do -> stop the plugin's connector -> start it -> plan its tasks
+    -> start tasks -> set the tasks' target states
+
+A step begins only when the last has ended, so a task never starts before the one that it replaces has
+committed. What should run may change at any moment; the next step follows it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from connect.api.range_sink import RangeSinkTask
-from connect.api.sink import SinkConnector, SinkTask
-from connect.api.source import ConnectorContext, SourceConnector, SourceTask
-from connect.config import (
-    REFUSED,
-    Config,
-    ConnectorConfig,
-    SinkConfig,
-    SourceConfig,
-    refuse_unsupported,
-    unknown_keys,
-    without_effect,
-)
-from connect.converters import unknown_settings
-from connect.errors import ConfigError, ConnectError
+from connect.api.sink import SinkTask
+from connect.api.source import SourceTask
+from connect.errors import ConfigError
+from connect.herder import ConnectorRun, Runs, TargetState, TaskRun
+from connect.herder.config_state import Properties
+from connect.runtime import abandoned
+from connect.runtime.abandoned import AbandonedCalls
 from connect.runtime.calls import PluginCalls
-from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
-from connect.runtime.clients import ROLES, Clients
-from connect.runtime.conversion import Conversion
-from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
+from connect.runtime.clients import Clients
+from connect.runtime.connector_check import CheckedConfig
+from connect.runtime.connector_runner import ConnectorRunner
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.task_metrics import Startups
-from connect.runtime.topic_creation import creation_prefixes, creation_rules
+from connect.runtime.unmade_task import UnmadeTask
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
 from kafka_client import Admin
 from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
-_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
-_CLIENTS = ("admin.", "consumer.", "producer.")
-ABANDONED_MAX = 16
-"""Bound of a connector's earlier runs with calls that do not return; beyond it nothing is started."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,121 +63,90 @@ class WorkerParts:
     clients: Clients
     store: OffsetStore
     on_change: Callable[[], None]
+    on_plan: Callable[[str, Sequence[Properties]], None]
+    """Called with a connector's name and its task configs after each plan."""
     startings: Startings = field(default_factory=Startings)
 
 
+@dataclass(slots=True)
+class _RunningTask:
+    run: TaskRun
+    task: WorkerTask
+    is_stopped: bool = False
+
+
+class _Superseded(Exception):
+    """A signal that a plugin's call was abandoned, because something else should run by now."""
+
+
 class WorkerConnector:
-    """A connector in a worker. Call `start()`, then `stop()`; `status` has its failure."""
+    """A connector and its tasks in a worker. Call `reconcile` whenever something else should run."""
 
-    def __init__(self, parts: WorkerParts, raw: Mapping[str, Any]) -> None:
-        """Check the config. Raises ConfigError or NotFound if it is not valid."""
-        common = ConnectorConfig.parse(raw)
-        self.name = common.name
-        self.plugin: ConnectorClass = connector_class(common.connector_class)
-        self.type = connector_type(self.plugin)
-        declarations: list[type[Config]] = [
-            SourceConfig if self.type == "source" else SinkConfig,
-            self.plugin.CONFIG,
-        ]
-        for declaration in declarations:
-            declaration.parse(raw)
-        refuse_unsupported(raw, self.type)
-        self._check_shared(parts.config, raw)
-        self._warn_unused(declarations, raw)
-        self.config = {key: _text(value) for key, value in raw.items()}
+    def __init__(self, parts: WorkerParts, checked: CheckedConfig) -> None:
+        self.checked = checked
         self.status = Status(parts.on_change)
-        self.tasks: list[WorkerTask] = []
+        """The state of the connector itself."""
         self._parts = parts
-        self._tasks_max = common.tasks_max
-        self._task_configs: list[dict[str, str]] = []
-        self._connector: SourceConnector | SinkConnector | None = None
-        self._changing = asyncio.Lock()
-        self._background: set[asyncio.Task[None]] = set()
-        self._is_replan_due = False
-        self._plugin_calls = PluginCalls(self.name)
-        self._abandoned: list[PluginCalls] = []
+        self._abandoned = AbandonedCalls(checked.name)
+        self._runs = Runs()
+        self._runner: ConnectorRunner | None = None
+        self._failed_run: ConnectorRun | None = None
+        """The run that failed to start; it is not started again."""
+        self._tasks: dict[int, _RunningTask] = {}
+        self._is_plan_due = False
+        self._changed = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Start the plugin's connector and its tasks. An error is not raised: it fails `status`."""
-        async with self._changing:
-            self._track_abandoned([self._plugin_calls])
-            self._plugin_calls = PluginCalls(self.name)
-            loop = asyncio.get_running_loop()
-            replan = functools.partial(_call_soon, loop, self._reconfigure_soon)
-            try:
-                self._check_abandoned()
-                self._connector = connector = self.plugin()
-                connector.context = ConnectorContext(connector=self.name, request_task_reconfiguration=replan)
-                await self._plugin_calls.call(connector.start, self.config)
-                self._task_configs = await self._plan(connector)
-                self.tasks = self._make_tasks()
-            except Exception as e:
-                _log.error("%s failed: %r", self.name, e)
-                self._parts.startings.connectors.failed += 1
-                self.status.fail(e)
-                return
-            self._parts.startings.connectors.succeeded += 1
-            self.status.become(State.RUNNING)
-            self._launch_tasks()
+    @property
+    def name(self) -> str:
+        """The connector's name."""
+        return self.checked.name
 
-    async def stop(self) -> None:
-        """Stop tasks, then the connector. May be called twice."""
-        for task in self._background:
-            task.cancel()  # a call of task_configs that may hang
-        self._is_replan_due = False
-        async with self._changing:
-            if self._connector is None:
-                return
-            await self._stop_tasks()
-            grace = self._parts.config.task_shutdown_graceful_timeout_ms / 1000
-            try:
-                async with asyncio.timeout(grace):
-                    await self._plugin_calls.call(self._connector.stop)
-            except Exception as e:
-                _log.warning("%s did not stop cleanly: %r", self.name, e)
-            self._plugin_calls.close()
-            self._connector = None
-            if self.status.state is not State.FAILED:
-                self.status.become(State.UNASSIGNED)
+    @property
+    def type(self) -> str:
+        """`source` or `sink`."""
+        return self.checked.type
 
-    async def restart(self) -> None:
-        """Stop, then start again with the same config."""
-        await self.stop()
-        self.status.become(State.RESTARTING)
-        await self.start()
+    @property
+    def tasks(self) -> list[WorkerTask]:
+        """The tasks that run here, by their numbers; after `close`, those that ran last."""
+        return [self._tasks[number].task for number in sorted(self._tasks)]
 
-    async def restart_task(self, task_id: int) -> None:
-        """Stop one task and run it again from its committed offsets."""
-        async with self._changing:
-            await self.tasks[task_id].stop()
-            self._track_abandoned([self.tasks[task_id].calls])
-            self.tasks[task_id] = self._make_task(task_id)
-            self.tasks[task_id].launch()
+    def reconcile(self, checked: CheckedConfig, runs: Runs) -> None:
+        """Bring what runs to `runs`, in the background."""
+        self.checked = checked
+        self._runs = runs
+        self._wake()
+        if self._life is None or self._life.done():
+            self._life = asyncio.create_task(self._live(), name=f"connector {self.name}")
 
-    def pause(self) -> None:
-        """Pause the tasks; they keep their resources."""
-        self.status.become(State.PAUSED)
-        for task in self.tasks:
-            task.pause()
+    async def settled(self) -> None:
+        """Wait until everything runs as it should, or has failed."""
+        await self._settled.wait()
 
-    def resume(self) -> None:
-        """Resume the tasks after a pause."""
-        self.status.become(State.RUNNING)
-        for task in self.tasks:
-            task.resume()
+    async def close(self) -> None:
+        """Stop the tasks, then the connector. May be called twice."""
+        self.reconcile(self.checked, Runs())
+        assert self._life is not None
+        await self._life
+
+    def check_abandoned(self) -> None:
+        """Raise ConnectError if too many calls of earlier runs have not returned."""
+        self._abandoned.check()
 
     def calls(self) -> Values:
         """Return the plugin's `PluginCalls.statistics` and how many earlier runs have unreturned calls."""
-        self._track_abandoned(())
+        calls = self._runner.calls if self._runner is not None else PluginCalls(self.name)
         return {
-            **self._plugin_calls.statistics(),
-            "abandoned": len(self._abandoned),
-            "abandoned_max": ABANDONED_MAX,
+            **calls.statistics(),
+            "abandoned": self._abandoned.count,
+            "abandoned_max": abandoned.ABANDONED_MAX,
         }
 
     def report(self) -> dict[str, Any]:
         """Return the response of GET /connectors/{c}/status, with counts beside each task's state."""
-        worker_id, version = self._parts.worker_id, self.plugin.VERSION
+        worker_id, version = self._parts.worker_id, self.checked.plugin.VERSION
         tasks = [
             {"id": i, **task.status.report(worker_id, version), "done": task.is_done, **task.statistics()}
             for i, task in enumerate(self.tasks)
@@ -187,113 +154,187 @@ class WorkerConnector:
         connector = self.status.report(worker_id, version)
         return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
 
-    def _check_shared(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
-        """Raise ConfigError for settings of converters, clients and topics that would fail in every task."""
-        if not issubclass(getattr(self.plugin, "task_class", object), RangeSinkTask):
-            Conversion.configured(worker, raw)
-            self._warn_converters(worker, raw)
-        client_arguments(worker.raw, raw, ROLES[self.type])
-        if self.type == "source":
-            producer_arguments(worker.raw, raw)
-            creation_rules(raw)
-        else:
-            consumer_arguments(worker.raw, raw)
+    def _wake(self) -> None:
+        self._settled.clear()
+        self._changed.set()
 
-    def _warn_unused(self, declarations: Sequence[type[Config]], raw: Mapping[str, Any]) -> None:
-        """Log keys without effect: Kafka's in one line, each unknown key with the most similar valid one."""
-        of_others = [*_CONVERTERS, f"{ROLES[self.type]}.override.", *self.plugin.CONFIG.PREFIXES]
-        if self.type == "source":
-            of_others += creation_prefixes(raw)
-        kafkas = sorted(REFUSED | without_effect(self.type))
-        unused = [key for key in raw if key in without_effect(self.type)]
-        for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
-            if key.startswith(_CLIENTS):
-                unused.append(key)
-            else:
-                _log.warning("%s: %s is not known%s", self.name, key, f"; {nearest}?" if nearest else "")
-        if unused:
-            _log.warning("%s: without effect here: %s", self.name, ", ".join(sorted(unused)))
-
-    def _warn_converters(self, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
-        for which in ("key.converter", "value.converter", "header.converter"):
-            prefix = which + "."
-            if not raw.get(which):
-                for key in (key for key in raw if key.startswith(prefix)):
-                    _log.warning("%s: %s has no effect: it goes with a %s here", self.name, key, which)
-            for key, nearest in unknown_settings(which, *worker.converter_config(which, dict(raw))).items():
-                hint = f"; {prefix}{nearest}?" if nearest else ""
-                _log.warning("%s: %s%s is not known%s", self.name, prefix, key, hint)
-
-    async def _plan(self, connector: SourceConnector | SinkConnector) -> list[dict[str, str]]:
-        configs: list[dict[str, str]] = await self._plugin_calls.call(connector.task_configs, self._tasks_max)
-        if len(configs) > self._tasks_max:
-            raise ConnectError(f"{self.name} planned {len(configs)} tasks, tasks.max is {self._tasks_max}")
-        return configs
-
-    def _reconfigure_soon(self) -> None:
-        """Schedule a reconfiguration, unless one waits already; one may wait while another runs."""
-        if self._is_replan_due:
-            return
-        self._is_replan_due = True
-        task = asyncio.create_task(self._reconfigure())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _reconfigure(self) -> None:
-        """Call the plugin's `task_configs` again, and replace the tasks if the result differs."""
-        async with self._changing:
-            self._is_replan_due = False
-            if self._connector is None or self.status.state is not State.RUNNING:
+    async def _live(self) -> None:
+        """Take steps until nothing should run; wait for changes in between."""
+        while True:
+            self._changed.clear()
+            step = self._next_step()
+            if step is not None:
+                try:
+                    await step
+                    continue
+                except _Superseded:
+                    continue
+                except Exception as e:
+                    self._fail(e)
+            self._settled.set()
+            if self._runs.connector is None:
                 return
-            try:
-                configs = await self._plan(self._connector)
-                if configs != self._task_configs:
-                    await self._stop_tasks()
-                    self._task_configs = configs
-                    self.tasks = self._make_tasks()
-                    self._launch_tasks()
-            except Exception as e:
-                _log.error("%s failed: %r", self.name, e)
-                self.status.fail(e)
+            await self._changed.wait()
 
-    def _track_abandoned(self, ended: Iterable[PluginCalls]) -> None:
-        """Keep track of the `ended` and earlier runs that have calls without return."""
-        self._abandoned = [each for each in (*self._abandoned, *ended) if each.statistics()["calls"]]
+    def _next_step(self) -> Coroutine[Any, Any, None] | None:
+        """Return the next step towards what should run, or None if nothing differs any more."""
+        runs, connector = self._runs, self._runs.connector
+        if ended := self._tasks_to_stop():
+            return self._stop_tasks(ended)
+        if self._runner is not None and not _is_to_run(self._runner.run, connector):
+            return self._stop_connector(self._runner)
+        if connector is None:
+            return None
+        if self._runner is None and connector.target is TargetState.STARTED:
+            if not connector.continues(self._failed_run):
+                return self._start_connector(connector)
+        elif self._runner is None:
+            self._suspend(connector.target)
+        if self._is_plan_due and self._runner is not None:
+            return self._plan(self._runner)
+        for number, run in runs.tasks.items():
+            if number not in self._tasks:
+                self._start_task(number, run)
+            self._set_target(self._tasks[number], run)
+        return None
 
-    def _check_abandoned(self) -> None:
-        self._track_abandoned(())
-        if len(self._abandoned) > ABANDONED_MAX:
-            raise ConnectError(
-                f"{self.name}: calls of {len(self._abandoned)} earlier runs have not returned: the plugin "
-                "hangs; restart the worker once that is mended"
+    def _tasks_to_stop(self) -> list[int]:
+        return [
+            number
+            for number, each in self._tasks.items()
+            if not each.is_stopped and not each.run.continues(self._runs.tasks.get(number))
+        ]
+
+    async def _stop_tasks(self, numbers: Sequence[int]) -> None:
+        """Stop tasks, all at the same time. At the connector's end they are kept for the last report."""
+        await asyncio.gather(*(self._tasks[number].task.stop() for number in numbers))
+        self._abandoned.add(self._tasks[number].task.calls for number in numbers)
+        for number in numbers:
+            self._tasks[number].is_stopped = True
+        if self._runs.connector is not None:
+            self._tasks = {n: each for n, each in self._tasks.items() if not each.is_stopped}
+
+    async def _stop_connector(self, runner: ConnectorRunner) -> None:
+        await runner.stop(self._grace_seconds)
+        self._abandoned.add([runner.calls])
+        self._runner = None
+        connector = self._runs.connector
+        if connector is not None and connector.target is TargetState.STARTED:
+            self.status.become(State.RESTARTING)
+        elif connector is None and self.status.state is not State.FAILED:
+            self.status.become(State.UNASSIGNED)
+
+    async def _start_connector(self, run: ConnectorRun) -> None:
+        """Start the plugin's connector. An error is not raised: it fails `status`."""
+        self._failed_run = None
+        runner = ConnectorRunner(self.checked, run, self._wake_for_plan)
+        startups = self._parts.startings.connectors
+        try:
+            self.check_abandoned()
+            await self._call_while(lambda: _is_to_run(run, self._runs.connector), runner.start())
+        except _Superseded:
+            self._abandoned.add([runner.calls])
+            runner.calls.close()
+            raise
+        except Exception as e:
+            startups.failed += 1
+            self._fail(e)
+            runner.calls.close()
+            return
+        startups.succeeded += 1
+        self._runner = runner
+        self._is_plan_due = True
+        self.status.become(State.RUNNING)
+
+    async def _plan(self, runner: ConnectorRunner) -> None:
+        """Have the tasks planned. An error is not raised: it fails `status`, and the tasks stay."""
+        self._is_plan_due = False
+        try:
+            configs = await self._call_while(
+                lambda: _is_to_run(runner.run, self._runs.connector), runner.plan()
             )
+            self._parts.on_plan(self.name, configs)
+        except _Superseded:
+            raise
+        except Exception as e:
+            self._fail(e)
 
-    def _make_tasks(self) -> list[WorkerTask]:
-        self._track_abandoned(task.calls for task in self.tasks)
-        return [self._make_task(i) for i in range(len(self._task_configs))]
+    async def _call_while(self, is_wanted: Callable[[], bool], call: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a plugin's call.
 
-    def _launch_tasks(self) -> None:
-        for task in self.tasks:
-            task.launch()
+        Raises _Superseded if the call has not returned some time after `is_wanted` returned False.
+        """
+        calling = asyncio.ensure_future(call)
+        try:
+            while is_wanted():
+                changed = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({calling, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if calling.done():
+                    return calling.result()
+                self._changed.clear()
+            await asyncio.wait({calling}, timeout=self._grace_seconds)
+            if calling.done():
+                return calling.result()
+            _log.warning("%s: a call of the plugin does not return, and is abandoned", self.name)
+            raise _Superseded
+        finally:
+            calling.cancel()
 
-    async def _stop_tasks(self) -> None:
-        await asyncio.gather(*(task.stop() for task in self.tasks))
+    def _start_task(self, number: int, run: TaskRun) -> None:
+        task = self._make_task(number, run)
+        self._tasks[number] = _RunningTask(run, task)
+        self._set_target(self._tasks[number], run)
+        task.launch()
 
-    def _make_task(self, task_id: int) -> WorkerTask:
-        self._check_abandoned()
+    def _set_target(self, running: _RunningTask, run: TaskRun) -> None:
+        running.run = run
+        if run.target is TargetState.PAUSED:
+            running.task.pause()
+        else:
+            running.task.resume()
+
+    def _suspend(self, target: TargetState) -> None:
+        """Show the target state of a connector that does not run. A failure stays visible while paused."""
+        if target is TargetState.STOPPED:
+            self._failed_run = None
+            self.status.become(State.STOPPED)
+        elif self._failed_run is None:
+            self.status.become(State.PAUSED)
+
+    def _wake_for_plan(self) -> None:
+        """Have the connector's tasks planned again; a connector that does not run plans at its start."""
+        if self._runner is not None:
+            self._is_plan_due = True
+            self._wake()
+
+    def _fail(self, error: Exception) -> None:
+        _log.error("%s failed: %r", self.name, error)
+        self._failed_run = self._runs.connector
+        self.status.fail(error)
+
+    def _make_task(self, number: int, run: TaskRun) -> WorkerTask:
         parts = self._parts
-        client = parts.clients.of(self.type, self.config)
+        client = parts.clients.of(self.type, run.connector_config)
         setting = TaskSetting(
             connector=self.name,
-            task_id=task_id,
-            config=self._task_configs[task_id],
-            connector_config=self.config,
+            task_id=number,
+            config=run.config,
+            connector_config=run.connector_config,
             worker=parts.config,
             client=client,
             admin=Admin(client),
             startups=parts.startings.tasks,
         )
-        task = self.plugin.task_class()
+        try:
+            self.check_abandoned()
+            return self._make_task_of_type(setting)
+        except Exception as e:
+            return UnmadeTask(setting, e, on_change=parts.on_change)
+
+    def _make_task_of_type(self, setting: TaskSetting) -> WorkerTask:
+        parts, plugin = self._parts, self.checked.plugin
+        task = plugin.task_class()
         match self.type, task:
             case "source", SourceTask():
                 return WorkerSourceTask(setting, task, parts.store, on_change=parts.on_change)
@@ -301,15 +342,13 @@ class WorkerConnector:
                 return WorkerSinkTask(setting, task, on_change=parts.on_change)
             case "sink", RangeSinkTask():
                 return WorkerRangeTask(setting, task, on_change=parts.on_change)
-        raise ConfigError("connector.class", self.plugin.__name__, f"its task_class is no {self.type} task")
+        raise ConfigError("connector.class", plugin.__name__, f"its task_class is no {self.type} task")
+
+    @property
+    def _grace_seconds(self) -> float:
+        return self._parts.config.task_shutdown_graceful_timeout_ms / 1000
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
-    loop.call_soon_threadsafe(function)
-
-
-def _text(value: object) -> str:
-    """Return a config value as the text connectors get; JSON configs may have numbers and lists."""
-    if isinstance(value, list):
-        return ",".join(map(_text, value))
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+def _is_to_run(run: ConnectorRun, wanted: ConnectorRun | None) -> bool:
+    """Return True if the plugin's connector should run, and in this very run."""
+    return wanted is not None and wanted.target is TargetState.STARTED and wanted.continues(run)

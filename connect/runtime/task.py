@@ -176,7 +176,8 @@ class WorkerTask(ABC):
         try:
             with self.setting.startups.counted(unless=Stopping):
                 await self._start()
-            self.status.become(State.RUNNING)
+            if self._unpaused.is_set():
+                self.status.become(State.RUNNING)
             await self._work()
         except Stopping:
             pass

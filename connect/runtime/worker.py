@@ -6,16 +6,20 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from connect.config import SinkConfig, unknown_keys
 from connect.errors import ConfigError, NotFound
+from connect.herder import Herder, TargetState
+from connect.herder.config_state import Properties
+from connect.herder.herder import ConfigRecord
 from connect.runtime.client_settings import group_id, is_client_key
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
+from connect.runtime.connector_check import check_config
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
@@ -51,6 +55,7 @@ class Worker:
         self._on_change = on_change
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
+        self._herder = Herder()
         self._startings = Startings()
         self._registrations = ExitStack()
         """Removes this worker's metrics from the registry."""
@@ -71,10 +76,19 @@ class Worker:
             await self._close()
             raise
         self._admin = Admin(self._client)
+        self._parts = WorkerParts(
+            worker_id=self.worker_id,
+            config=self.config,
+            clients=self._clients,
+            store=self._store,
+            startings=self._startings,
+            on_change=self._note_change,
+            on_plan=self._take_plan,
+        )
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        await asyncio.gather(*(connector.stop() for connector in self._connectors.values()))
+        await asyncio.gather(*(connector.close() for connector in self._connectors.values()))
         await self._close()
 
     async def _close(self) -> None:
@@ -87,44 +101,52 @@ class Worker:
 
         Raises ConfigError or NotFound for an invalid config; later failures are in its status.
         """
-        parts = WorkerParts(
-            worker_id=self.worker_id,
-            config=self.config,
-            clients=self._clients,
-            store=self._store,
-            startings=self._startings,
-            on_change=self._note_change,
-        )
-        connector = WorkerConnector(parts, raw)
-        if connector.name in self._connectors:
-            raise ConfigError("name", connector.name, "is the name of another connector already")
-        self._connectors[connector.name] = connector
-        await connector.start()
-        return connector.name
+        checked = check_config(self.config, raw)
+        name = checked.name
+        if name in self._connectors:
+            raise ConfigError("name", name, "is the name of another connector already")
+        self._connectors[name] = WorkerConnector(self._parts, checked)
+        self._write(self._herder.put_connector(name, checked.config))
+        await self._connectors[name].settled()
+        return name
 
-    async def stop_connector(self, name: str) -> None:
-        """Stop and remove a connector. Its offsets remain stored."""
-        await self._connector(name).stop()
+    async def delete_connector(self, name: str) -> None:
+        """Stop and remove a connector. Its offsets remain stored. Raises NotFound if there is none."""
+        self._write(self._herder.delete_connector(name))
+        await self._connectors[name].close()
         del self._connectors[name]
 
     async def restart_connector(self, name: str) -> None:
-        """Stop a connector and its tasks and start them again."""
-        await self._connector(name).restart()
+        """Stop a connector and its tasks and start them again, in their target state."""
+        connector = self._connector(name)
+        connector.check_abandoned()
+        self._herder.restart(name, range(len(self._herder.runs(name).tasks)), connector=True)
+        self._reconcile(name)
+        await connector.settled()
 
     async def restart_task(self, name: str, task_id: int) -> None:
-        """Stop one task and start it again, for example after a failure."""
+        """Stop one task and start it again from its committed offsets, for example after a failure.
+
+        A paused connector's task is paused again. Raises NotFound if there is no such task, ConnectError if
+        too many of the plugin's calls have not returned.
+        """
         connector = self._connector(name)
-        if not 0 <= task_id < len(connector.tasks):
-            raise NotFound(f"connector {name} has no task {task_id}")
-        await connector.restart_task(task_id)
+        self._herder.restart(name, [task_id], connector=False)
+        self._reconcile(name)
+        await connector.settled()
+        connector.check_abandoned()
 
     def pause_connector(self, name: str) -> None:
-        """Pause a connector's tasks; they keep their resources."""
-        self._connector(name).pause()
+        """Pause a connector and its tasks, until it is resumed; the tasks keep their resources."""
+        self._write(self._herder.set_target(name, TargetState.PAUSED))
+
+    def stop_connector(self, name: str) -> None:
+        """Stop a connector and remove its tasks, until it is resumed; its config remains."""
+        self._write(self._herder.set_target(name, TargetState.STOPPED))
 
     def resume_connector(self, name: str) -> None:
-        """Resume a paused connector."""
-        self._connector(name).resume()
+        """Resume a connector that is paused or stopped; its tasks are planned again."""
+        self._write(self._herder.set_target(name, TargetState.STARTED))
 
     def status(self) -> list[dict[str, Any]]:
         """Return every connector's status report, in the order of their starts."""
@@ -165,6 +187,18 @@ class Worker:
             if connector.name in behind and await self._caught_up(connector, behind[connector.name]):
                 del behind[connector.name]
 
+    def _write(self, records: Iterable[ConfigRecord]) -> None:
+        """Write records of the config topic: here they are read back at once."""
+        for name in self._herder.read(records):
+            self._reconcile(name)
+
+    def _reconcile(self, name: str) -> None:
+        connector = self._connectors[name]
+        connector.reconcile(connector.checked, self._herder.runs(name))
+
+    def _take_plan(self, name: str, task_configs: Sequence[Properties]) -> None:
+        self._write(self._herder.put_plan(name, task_configs))
+
     def _note_change(self) -> None:
         self._changed.set()
         self._on_change()
@@ -179,7 +213,7 @@ class Worker:
 
     async def _ends(self, connector: WorkerConnector) -> dict[TopicPartition, int]:
         """Return the last stable offsets of a sink's partitions that have records."""
-        sink = SinkConfig.parse(connector.config)
+        sink = SinkConfig.parse(connector.checked.config)
         listed = await self._admin.list_topics()
         pattern = sink.topics_pattern
         topics = [t for t in listed if (pattern.fullmatch(t) if pattern else t in sink.topics)]
@@ -191,6 +225,6 @@ class Worker:
         return {tp: ends[tp].offset for tp in partitions if ends[tp].offset > starts[tp].offset}
 
     async def _caught_up(self, connector: WorkerConnector, ends: Mapping[TopicPartition, int]) -> bool:
-        group = group_id(connector.name, self.config.raw, connector.config)
+        group = group_id(connector.name, self.config.raw, connector.checked.config)
         committed = await self._admin.list_group_offsets(group)
         return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())

@@ -4,7 +4,9 @@ import asyncio
 import threading
 
 from connect.api import SourceConnector, SourceRecord, SourceTask
+from connect.herder import Herder, TargetState
 from connect.runtime.connector import WorkerConnector, WorkerParts
+from connect.runtime.connector_check import check_config
 
 
 class Replanning(SourceConnector):
@@ -19,6 +21,10 @@ class Replanning(SourceConnector):
             return [SourceRecord("t", 1)]
 
     task_class = Task
+
+    def start(self, config):
+        super().start(config)
+        Replanning.last = self
 
     def task_configs(self, max_tasks):
         type(self).plans += 1
@@ -35,9 +41,47 @@ class Growing(SourceConnector):
     plans = 0
     task_class = Replanning.Task
 
+    def start(self, config):
+        super().start(config)
+        Growing.last = self
+
     def task_configs(self, max_tasks):
         self.plans += 1
         return [{**self.config, "table": table} for table in self.tables]
+
+
+class HangingAtFirst(SourceConnector):
+    """Its first start does not return before it is released."""
+
+    starting, released = threading.Event(), threading.Event()
+    starts = 0
+    task_class = Replanning.Task
+
+    def start(self, config):
+        super().start(config)
+        type(self).starts += 1
+        if self.starts == 1:
+            self.starting.set()
+            self.released.wait()
+
+
+class Failing(SourceConnector):
+    """Does not start while it is broken."""
+
+    broken = True
+    task_class = Replanning.Task
+
+    def start(self, config):
+        super().start(config)
+        if self.broken:
+            raise RuntimeError("cannot start")
+
+
+class Unmakeable(SourceTask):
+    """Raises when it is made."""
+
+    def __init__(self):
+        raise RuntimeError("no task today")
 
 
 class FakeClients:
@@ -48,7 +92,7 @@ class FakeClients:
         return self._client
 
 
-def parts(harness) -> WorkerParts:
+def parts(harness, herder) -> WorkerParts:
     setting = harness.setting()
     return WorkerParts(
         worker_id="w",
@@ -56,80 +100,167 @@ def parts(harness) -> WorkerParts:
         clients=FakeClients(harness.client),
         store=harness.store,
         on_change=lambda: None,
+        on_plan=herder.take_plan,
     )
 
 
-def test_a_plan_that_hangs_does_not_keep_the_worker_from_ending(harness, fake_producer, monkeypatch):
-    """`stop` waited behind the plan for the right to change the connector."""
+class Standalone:
+    """One connector, and the herder that says what should run of it."""
+
+    def __init__(self, harness, plugin, monkeypatch, **raw) -> None:
+        monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: plugin)
+        self.herder = Herder()
+        self._parts = parts(harness, self)
+        self.checked = check_config(self._parts.config, {"name": "c", "connector.class": "x", **raw})
+        self.connector = WorkerConnector(self._parts, self.checked)
+
+    def take_plan(self, name, configs) -> None:
+        self.write(self.herder.put_plan(name, configs))
+
+    def write(self, records) -> None:
+        if self.herder.read(records):
+            self.reconcile()
+
+    def reconcile(self) -> None:
+        self.connector.reconcile(self.checked, self.herder.runs("c"))
+
+    async def start(self) -> None:
+        self.write(self.herder.put_connector("c", self.checked.config))
+        await self.connector.settled()
+
+    async def target(self, target) -> None:
+        self.write(self.herder.set_target("c", target))
+        await self.connector.settled()
+
+    async def restart(self, *tasks, connector=False) -> None:
+        self.herder.restart("c", tasks, connector=connector)
+        self.reconcile()
+        await self.connector.settled()
+
+    @property
+    def states(self):
+        return [self.connector.status.state, *(task.status.state for task in self.connector.tasks)]
+
+
+async def test_a_plan_that_hangs_does_not_keep_the_worker_from_ending(harness, fake_producer, monkeypatch):
     harness.worker |= {"task.shutdown.graceful.timeout.ms": "50", "offset.flush.timeout.ms": "50"}
-    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Replanning)
-
-    async def run():
-        connector = WorkerConnector(parts(harness), {"name": "c", "connector.class": "Replanning"})
-        await connector.start()
-        connector._connector.context.request_task_reconfiguration()
-        await harness.until(Replanning.planning.is_set)
-        await asyncio.wait_for(connector.stop(), 60)
-
+    alone = Standalone(harness, Replanning, monkeypatch)
     try:
-        asyncio.run(run())
+        await alone.start()
+        Replanning.last.context.request_task_reconfiguration()
+        await harness.until(Replanning.planning.is_set)
+        await asyncio.wait_for(alone.connector.close(), 60)
+        assert alone.connector.calls()["abandoned"] == 1
     finally:
         Replanning.released.set()
 
 
-def test_a_plan_that_differs_replaces_the_tasks_and_an_equal_one_does_not(
+async def test_a_start_that_hangs_is_abandoned_when_the_connector_is_paused(
     harness, fake_producer, monkeypatch
 ):
-    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
-
-    async def run():
-        raw = {"name": "c", "connector.class": "Growing", "tasks.max": "2"}
-        connector = WorkerConnector(parts(harness), raw)
-        await connector.start()
-        (first,) = connector.tasks
-        plugin = connector._connector
-        replan = plugin.context.request_task_reconfiguration
-        replan()
-        await harness.until(lambda: plugin.plans == 2 and not connector._background)
-        assert connector.tasks == [first]
-        monkeypatch.setattr(Growing, "tables", ("a", "b"))
-        await asyncio.to_thread(replan)
-        await harness.until(lambda: len(connector.tasks) == 2)
-        assert first.status.state == "UNASSIGNED"
-        await connector.stop()
-
-    asyncio.run(run())
+    harness.worker |= {"task.shutdown.graceful.timeout.ms": "50"}
+    alone = Standalone(harness, HangingAtFirst, monkeypatch)
+    alone.write(alone.herder.put_connector("c", alone.checked.config))
+    try:
+        await harness.until(HangingAtFirst.starting.is_set)
+        await alone.target(TargetState.PAUSED)
+        assert alone.states == ["PAUSED"]
+        await alone.target(TargetState.STARTED)
+        assert alone.connector.status.state == "RUNNING"
+    finally:
+        HangingAtFirst.released.set()
+        await alone.connector.close()
 
 
-def test_plans_that_are_asked_for_in_a_row_become_one(harness, fake_producer, monkeypatch):
-    """Each was a task of its own, waiting behind the one under way."""
-    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
+async def test_a_plan_that_differs_replaces_the_tasks_and_an_equal_one_does_not(
+    harness, fake_producer, monkeypatch
+):
+    alone = Standalone(harness, Growing, monkeypatch, **{"tasks.max": "2"})
+    connector = alone.connector
+    await alone.start()
+    (first,) = connector.tasks
+    plugin = Growing.last
+    plugin.context.request_task_reconfiguration()
+    await harness.until(lambda: plugin.plans == 2)
+    await connector.settled()
+    assert connector.tasks == [first]
+    monkeypatch.setattr(Growing, "tables", ("a", "b"))
+    await asyncio.to_thread(plugin.context.request_task_reconfiguration)
+    await harness.until(lambda: len(connector.tasks) == 2)
+    assert connector.tasks[0] is first, "its config is the same"
+    monkeypatch.setattr(Growing, "tables", ("c", "b"))
+    await asyncio.to_thread(plugin.context.request_task_reconfiguration)
+    await harness.until(lambda: connector.tasks[0] is not first)
+    assert first.status.state == "UNASSIGNED"
+    await connector.close()
 
-    async def run():
-        connector = WorkerConnector(parts(harness), {"name": "c", "connector.class": "Growing"})
-        await connector.start()
-        for _ in range(2):  # also once it was stopped
-            plugin = connector._connector
-            before = plugin.plans
-            async with connector._changing:
-                for _ in range(100):
-                    plugin.context.request_task_reconfiguration()
-                await harness.until(lambda: connector._background)
-                await asyncio.sleep(0)
-                assert len(connector._background) == 1
-            await harness.until(lambda: not connector._background)
-            assert plugin.plans == before + 1
+
+async def test_plans_that_are_asked_for_in_a_row_become_one(harness, fake_producer, monkeypatch):
+    alone = Standalone(harness, Growing, monkeypatch)
+    await alone.start()
+    for _ in range(2):
+        plugin = Growing.last
+        before = plugin.plans
+        for _ in range(100):
             plugin.context.request_task_reconfiguration()
-            plugin.context.request_task_reconfiguration()
-            await connector.restart()
-        await connector.stop()
+        await harness.until(lambda plugin=plugin, before=before: plugin.plans > before)
+        await alone.connector.settled()
+        assert plugin.plans == before + 1
+        await alone.restart(connector=True)
+    assert Growing.last is not plugin, "a restart makes another plugin object"
+    await alone.connector.close()
 
-    asyncio.run(run())
+
+async def test_a_pause_outlives_restarts_and_a_plan_waits_for_the_resume(harness, fake_producer, monkeypatch):
+    alone = Standalone(harness, Growing, monkeypatch, **{"tasks.max": "2"})
+    await alone.start()
+    await alone.target(TargetState.PAUSED)
+    await harness.until(lambda: alone.states == ["PAUSED", "PAUSED"])
+    await alone.restart(0, connector=True)
+    await harness.until(lambda: alone.states == ["PAUSED", "PAUSED"])
+    monkeypatch.setattr(Growing, "tables", ("a", "b"))
+    Growing.last.context.request_task_reconfiguration()
+    await alone.connector.settled()
+    assert len(alone.connector.tasks) == 1
+    await alone.target(TargetState.STARTED)
+    await harness.until(lambda: alone.states == ["RUNNING", "RUNNING", "RUNNING"])
+    await alone.target(TargetState.STOPPED)
+    assert alone.states == ["STOPPED"]
+    await alone.target(TargetState.STARTED)
+    await harness.until(lambda: alone.states == ["RUNNING", "RUNNING", "RUNNING"])
+    await alone.connector.close()
+
+
+async def test_a_connector_that_fails_to_start_stays_failed_until_it_is_restarted(
+    harness, fake_producer, monkeypatch
+):
+    monkeypatch.setattr(Failing, "broken", True)
+    alone = Standalone(harness, Failing, monkeypatch)
+    await alone.start()
+    assert alone.states == ["FAILED"]
+    assert "cannot start" in alone.connector.status.trace
+    await alone.target(TargetState.PAUSED)
+    assert alone.states == ["FAILED"]
+    await alone.target(TargetState.STARTED)
+    assert alone.states == ["FAILED"]
+    monkeypatch.setattr(Failing, "broken", False)
+    await alone.restart(connector=True)
+    await harness.until(lambda: alone.states == ["RUNNING", "RUNNING"])
+    await alone.connector.close()
+
+
+async def test_a_task_that_cannot_be_made_fails_alone(harness, fake_producer, monkeypatch):
+    monkeypatch.setattr(Growing, "task_class", Unmakeable)
+    alone = Standalone(harness, Growing, monkeypatch)
+    await alone.start()
+    await harness.until(lambda: alone.states == ["RUNNING", "FAILED"])
+    assert "no task today" in alone.connector.tasks[0].status.trace
+    await alone.connector.close()
 
 
 def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
     """Whatever began like one of Kafka's keys was passed over: `errors.tolerence`, a rule of no group."""
-    monkeypatch.setattr("connect.runtime.connector.connector_class", lambda name: Growing)
+    monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: Growing)
     keys = {
         "name": "c",
         "connector.class": "Growing",
@@ -150,7 +281,7 @@ def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
         "value.converter": "json",
         "value.converter.schemas.enable": "false",
     }
-    WorkerConnector(parts(harness), keys)
+    check_config(harness.setting().worker, keys)
     assert [record.getMessage() for record in caplog.records] == [
         "c: task.max is not known; tasks.max?",
         "c: errors.tolerence is not known; errors.tolerance?",

@@ -49,3 +49,38 @@ async def test_calls_that_were_given_up_count_and_keep_further_ones_out(harness)
     await harness.until(lambda: calls.statistics()["calls"] == 0)
     assert await calls.call(lambda: 7) == 7
     calls.close()
+
+
+@pytest.mark.parametrize("raised", [asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit])
+async def test_what_would_end_the_caller_is_an_error_of_the_plugin(raised):
+    async def method():
+        await asyncio.sleep(0)
+        raise raised
+
+    def plain():
+        raise raised
+
+    calls = PluginCalls("p")
+    for each in (method, plain):
+        with pytest.raises(RuntimeError, match=f"plugin raised {raised.__name__}"):
+            await calls.call(each)
+    calls.close()
+
+
+async def test_a_call_that_the_worker_cancels_is_cancelled(harness):
+    begun = asyncio.Event()
+
+    async def method():
+        begun.set()
+        await asyncio.sleep(3600)
+
+    calls = PluginCalls("p")
+    calling = asyncio.create_task(calls.call(method))
+    await begun.wait()
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await calls.call(method)
+    calls.close()

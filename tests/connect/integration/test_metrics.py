@@ -139,7 +139,7 @@ async def test_failures_and_retries_are_told(kit):
 
 def test_a_plugin_that_does_not_return_is_told_of_and_not_called_without_end(kit, monkeypatch, caplog):
     """Each restart left a thread behind, of which nothing told."""
-    monkeypatch.setattr("connect.runtime.connector.ABANDONED_MAX", 2)
+    monkeypatch.setattr("connect.runtime.abandoned.ABANDONED_MAX", 2)
     soon = {"task.shutdown.graceful.timeout.ms": "10", "offset.flush.timeout.ms": "10"}
 
     async def run():

@@ -95,8 +95,8 @@ def test_a_failure_stays_where_it_is_and_a_restart_mends_it(kit, rows, topic):
             assert not worker.failed
             worker.pause_connector(name)
             await worker.restart_connector(name)
-            assert states(worker, name)[0] == "RUNNING"
-            await worker.stop_connector("bad")
+            assert states(worker, name)[0] == "PAUSED"
+            await worker.delete_connector("bad")
             with pytest.raises(NotFound):
                 await worker.restart_task("bad", 0)
             with pytest.raises(NotFound):
@@ -277,8 +277,8 @@ async def test_what_no_task_could_work_with_is_refused_at_once(kit, rows, topic,
 async def test_a_plugin_without_a_task_fails_by_itself(kit, topic):
     async with Worker(kit.config()) as worker:
         await worker.start_connector({"name": "none", "connector.class": f"{__name__}:NoTask"})
-        assert states(worker, "none") == ["FAILED"]
-        assert "task_class" in worker.status()[0]["connector"]["trace"]
+        await until(lambda: states(worker, "none") == ["RUNNING", "FAILED"])
+        assert "task_class" in worker.status()[0]["tasks"][0]["trace"]
 
 
 @deep

@@ -1,0 +1,7 @@
+"""The herder: which connectors and tasks there are, and what state they should have. It does no I/O."""
+
+from connect.herder.config_state import ConfigState
+from connect.herder.herder import Herder
+from connect.herder.runs import ConnectorRun, Runs, TargetState, TaskRun
+
+__all__ = ["ConfigState", "ConnectorRun", "Herder", "Runs", "TargetState", "TaskRun"]

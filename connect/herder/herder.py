@@ -1,0 +1,110 @@
+"""Herder: turns requests into records of the config topic, and the topic's records into what should run.
+
+It is a pure machine. A request returns the records to write, and nothing changes before they are read back
+with `read`: on one worker at once, in a group after a round through the config topic. `runs` says what should
+run of a connector; a runtime compares that with what runs, whenever `read` returned the connector's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from connect.errors import NotFound
+from connect.herder.config_state import COMMIT, CONNECTOR, TARGET_STATE, TASK, ConfigState, Properties
+from connect.herder.runs import ConnectorRun, Runs, TargetState, TaskRun
+
+ConfigRecord: TypeAlias = tuple[str, Mapping[str, Any] | None]
+"""Key and value; None deletes the key."""
+_CONNECTOR_ITSELF = -1
+
+
+class Herder:
+    """The connectors of a worker or of a group of workers."""
+
+    def __init__(self) -> None:
+        self.config = ConfigState()
+        self._restarts: Counter[tuple[str, int]] = Counter()
+
+    def read(self, records: Iterable[ConfigRecord]) -> list[str]:
+        """Apply records of the config topic. Return the names of the connectors that they change."""
+        changed = dict.fromkeys(self.config.apply(key, value) for key, value in records)
+        return [name for name in changed if name is not None]
+
+    def runs(self, name: str) -> Runs:
+        """Return what should run of a connector; nothing if there is none of this name."""
+        config = self.config.connectors.get(name)
+        if config is None:
+            return Runs()
+        target = self.config.target(name)
+        connector = ConnectorRun(config, target, self._restarts[name, _CONNECTOR_ITSELF])
+        if target is TargetState.STOPPED:
+            return Runs(connector)
+        planned_with = self.config.planned_with(name) or config
+        tasks = {
+            number: TaskRun(task_config, planned_with, target, self._restarts[name, number])
+            for number, task_config in enumerate(self.config.task_configs(name))
+        }
+        return Runs(connector, tasks)
+
+    def put_connector(self, name: str, config: Properties) -> list[ConfigRecord]:
+        """Return the records that create a connector or change its config."""
+        return [(CONNECTOR + name, {"properties": dict(config)})]
+
+    def delete_connector(self, name: str) -> list[ConfigRecord]:
+        """Return the records that delete a connector. Raises NotFound if there is none."""
+        self._check(name)
+        return [(CONNECTOR + name, None), (TARGET_STATE + name, None)]
+
+    def set_target(self, name: str, target: TargetState) -> list[ConfigRecord]:
+        """Return the records that start, pause or stop a connector. Raises NotFound if there is none.
+
+        STOPPED has no form that workers before Kafka 3.5 know: they read PAUSED, and no tasks (KIP-875).
+        """
+        self._check(name)
+        before = TargetState.PAUSED if target is TargetState.STOPPED else target
+        state: ConfigRecord = (TARGET_STATE + name, {"state": before.value, "state.v2": target.value})
+        if target is TargetState.STOPPED:
+            return [*self._task_records(name, []), state]
+        return [state]
+
+    def put_plan(self, name: str, task_configs: Sequence[Properties]) -> list[ConfigRecord]:
+        """Return the records that commit the result of a plugin's `task_configs`; none if nothing changes.
+
+        A connector's config is part of each task's: with another config the tasks are committed anew.
+        """
+        if name not in self.config.connectors or self.config.target(name) is TargetState.STOPPED:
+            return []
+        is_same = (
+            self.config.planned_with(name) == self.config.connectors[name]
+            and not self.config.is_incomplete(name)
+            and list(task_configs) == self.config.task_configs(name)
+        )
+        if is_same:
+            return []
+        return self._task_records(name, task_configs)
+
+    def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
+        """Have the tasks with these numbers, and the connector itself if asked, started again.
+
+        Raises NotFound if there is no such connector or task. Their target states stay as they are.
+        """
+        self._check(name)
+        numbers = list(tasks)
+        for number in numbers:
+            if not 0 <= number < len(self.config.task_configs(name)):
+                raise NotFound(f"connector {name} has no task {number}")
+        self._restarts.update((name, number) for number in numbers)
+        if connector:
+            self._restarts[name, _CONNECTOR_ITSELF] += 1
+
+    def _task_records(self, name: str, configs: Sequence[Properties]) -> list[ConfigRecord]:
+        records: list[ConfigRecord] = [
+            (f"{TASK}{name}-{number}", {"properties": dict(config)}) for number, config in enumerate(configs)
+        ]
+        return [*records, (COMMIT + name, {"tasks": len(configs)})]
+
+    def _check(self, name: str) -> None:
+        if name not in self.config.connectors:
+            raise NotFound(f"no connector {name}")

@@ -1,0 +1,58 @@
+"""Runs: what a worker should run of a connector, with which config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class TargetState(StrEnum):
+    """The state that a user asked for; it is kept until another is asked for."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorRun:
+    """A connector that should run. One that differs in more than `target` replaces the running one."""
+
+    config: Mapping[str, str]
+    target: TargetState
+    restarts: int = 0
+    """How often a restart was asked for."""
+
+    def continues(self, other: ConnectorRun | None) -> bool:
+        """Return True if this run needs no other start than `other`; their targets may differ."""
+        return other is not None and (self.config, self.restarts) == (other.config, other.restarts)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """A task that should run. One that differs in more than `target` replaces the running one."""
+
+    config: Mapping[str, str]
+    connector_config: Mapping[str, str]
+    """The connector's config that the task's was planned with."""
+    target: TargetState
+    restarts: int = 0
+
+    def continues(self, other: TaskRun | None) -> bool:
+        """Return True if this run needs no other start than `other`; their targets may differ."""
+        return (
+            other is not None
+            and self.restarts == other.restarts
+            and self.config == other.config
+            and self.connector_config == other.connector_config
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What one worker should run of one connector."""
+
+    connector: ConnectorRun | None = None
+    tasks: Mapping[int, TaskRun] = field(default_factory=dict)
+    """By their numbers."""

@@ -1,0 +1,118 @@
+"""The check of a connector's config: what would fail in each of its tasks, and keys without effect."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connect.api.range_sink import RangeSinkTask
+from connect.config import (
+    REFUSED,
+    Config,
+    ConnectorConfig,
+    SinkConfig,
+    SourceConfig,
+    refuse_unsupported,
+    unknown_keys,
+    without_effect,
+)
+from connect.converters import unknown_settings
+from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
+from connect.runtime.clients import ROLES
+from connect.runtime.conversion import Conversion
+from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
+from connect.runtime.topic_creation import creation_prefixes, creation_rules
+from connect.runtime.worker_config import WorkerConfig
+
+_log = logging.getLogger(__name__)
+_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
+_CLIENTS = ("admin.", "consumer.", "producer.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedConfig:
+    """A connector's config that has passed the check, and what it says about every connector."""
+
+    name: str
+    plugin: ConnectorClass
+    type: str
+    """`source` or `sink`."""
+    tasks_max: int
+    config: Mapping[str, str]
+    """The whole config as texts, as the plugin gets it."""
+
+
+def check_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> CheckedConfig:
+    """Check a connector's config; log the keys in it that have no effect.
+
+    Raises ConfigError or NotFound if it is not valid.
+    """
+    common = ConnectorConfig.parse(raw)
+    plugin = connector_class(common.connector_class)
+    role = connector_type(plugin)
+    declarations: list[type[Config]] = [SourceConfig if role == "source" else SinkConfig, plugin.CONFIG]
+    for declaration in declarations:
+        declaration.parse(raw)
+    refuse_unsupported(raw, role)
+    checked = CheckedConfig(
+        name=common.name,
+        plugin=plugin,
+        type=role,
+        tasks_max=common.tasks_max,
+        config={key: _text(value) for key, value in raw.items()},
+    )
+    _check_shared(checked, worker, raw)
+    _warn_unused(checked, declarations, raw)
+    return checked
+
+
+def _check_shared(checked: CheckedConfig, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
+    """Raise ConfigError for settings of converters, clients and topics that would fail in every task."""
+    if not issubclass(getattr(checked.plugin, "task_class", object), RangeSinkTask):
+        Conversion.configured(worker, raw)
+        _warn_converters(checked.name, worker, raw)
+    client_arguments(worker.raw, raw, ROLES[checked.type])
+    if checked.type == "source":
+        producer_arguments(worker.raw, raw)
+        creation_rules(raw)
+    else:
+        consumer_arguments(worker.raw, raw)
+
+
+def _warn_unused(
+    checked: CheckedConfig, declarations: Sequence[type[Config]], raw: Mapping[str, Any]
+) -> None:
+    """Log keys without effect: Kafka's in one line, each unknown key with the most similar valid one."""
+    name, role = checked.name, checked.type
+    of_others = [*_CONVERTERS, f"{ROLES[role]}.override.", *checked.plugin.CONFIG.PREFIXES]
+    if role == "source":
+        of_others += creation_prefixes(raw)
+    kafkas = sorted(REFUSED | without_effect(role))
+    unused = [key for key in raw if key in without_effect(role)]
+    for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
+        if key.startswith(_CLIENTS):
+            unused.append(key)
+        else:
+            _log.warning("%s: %s is not known%s", name, key, f"; {nearest}?" if nearest else "")
+    if unused:
+        _log.warning("%s: without effect here: %s", name, ", ".join(sorted(unused)))
+
+
+def _warn_converters(name: str, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
+    for which in ("key.converter", "value.converter", "header.converter"):
+        prefix = which + "."
+        if not raw.get(which):
+            for key in (key for key in raw if key.startswith(prefix)):
+                _log.warning("%s: %s has no effect: it goes with a %s here", name, key, which)
+        for key, nearest in unknown_settings(which, *worker.converter_config(which, dict(raw))).items():
+            hint = f"; {prefix}{nearest}?" if nearest else ""
+            _log.warning("%s: %s%s is not known%s", name, prefix, key, hint)
+
+
+def _text(value: object) -> str:
+    """Return a config value as the text connectors get; JSON configs may have numbers and lists."""
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

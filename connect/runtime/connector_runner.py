@@ -1,0 +1,62 @@
+"""ConnectorRunner: one start of a plugin's connector object, up to its stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from connect.api.sink import SinkConnector
+from connect.api.source import ConnectorContext, SourceConnector
+from connect.errors import ConnectError
+from connect.herder import ConnectorRun
+from connect.runtime.calls import PluginCalls
+from connect.runtime.connector_check import CheckedConfig
+
+_log = logging.getLogger(__name__)
+
+
+class ConnectorRunner:
+    """A plugin's connector object. Call `start`, `plan` as often as needed, then `stop`."""
+
+    def __init__(self, checked: CheckedConfig, run: ConnectorRun, request_plan: Callable[[], None]) -> None:
+        """Make a runner. `request_plan` is called on the loop when the plugin asks for another plan."""
+        self.run = run
+        self.calls = PluginCalls(checked.name)
+        self._checked = checked
+        self._request_plan = request_plan
+        self._connector: SourceConnector | SinkConnector | None = None
+
+    async def start(self) -> None:
+        """Create and start the plugin's connector. Raises what the plugin raises."""
+        self._connector = connector = self._checked.plugin()
+        loop = asyncio.get_running_loop()
+        connector.context = ConnectorContext(
+            connector=self._checked.name,
+            request_task_reconfiguration=lambda: _call_soon(loop, self._request_plan),
+        )
+        await self.calls.call(connector.start, dict(self.run.config))
+
+    async def plan(self) -> list[dict[str, str]]:
+        """Return the task configs that the plugin plans. Raises ConnectError for more than `tasks.max`."""
+        assert self._connector is not None
+        tasks_max = self._checked.tasks_max
+        configs: list[dict[str, str]] = await self.calls.call(self._connector.task_configs, tasks_max)
+        if len(configs) > tasks_max:
+            raise ConnectError(f"{self._checked.name} planned {len(configs)} tasks, tasks.max is {tasks_max}")
+        return configs
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Stop the plugin's connector. A stop that fails or takes too long is logged and abandoned."""
+        if self._connector is not None:
+            try:
+                async with asyncio.timeout(grace_seconds):
+                    await self.calls.call(self._connector.stop)
+            except Exception as e:
+                _log.warning("%s did not stop cleanly: %r", self._checked.name, e)
+        self.calls.close()
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function)
