@@ -349,6 +349,6 @@ class WorkerConnector:
         return self._parts.config.task_shutdown_graceful_timeout_ms / 1000
 
 
-def _is_to_run(run: ConnectorRun, wanted: ConnectorRun | None) -> bool:
+def _is_to_run(run: ConnectorRun, desired: ConnectorRun | None) -> bool:
     """Return True if the plugin's connector should run, and in this very run."""
-    return wanted is not None and wanted.target is TargetState.STARTED and wanted.continues(run)
+    return desired is not None and desired.target is TargetState.STARTED and desired.continues(run)
