@@ -82,6 +82,9 @@ class Schema:
 
     def _check_parts(self, value: Any, path: str) -> None:
         if self.type is Type.STRUCT:
+            if not value.keys() <= self.fields.keys():
+                undeclared = ", ".join(str(name) for name in value if name not in self.fields)
+                raise DataError(f"{path} has fields that its schema does not declare: {undeclared}")
             for name, schema in self.fields.items():
                 schema.check(value.get(name), f"{path}.{name}")
         elif self.type is Type.ARRAY and self.values:

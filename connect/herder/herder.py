@@ -72,7 +72,7 @@ class Herder:
     def put_plan(self, name: str, task_configs: Sequence[Properties]) -> list[ConfigRecord]:
         """Return the records that commit the result of a plugin's `task_configs`; none if nothing changes.
 
-        A connector's config is part of each task's: with another config the tasks are committed anew.
+        A connector's config is part of each task's: with another config the tasks are committed again.
         """
         if name not in self.config.connectors or self.config.target(name) is TargetState.STOPPED:
             return []

@@ -51,7 +51,7 @@ class TaskRun:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What one worker should run of one connector."""
+    """The connector and the tasks that one worker should run; empty if the connector is deleted."""
 
     connector: ConnectorRun | None = None
     tasks: Mapping[int, TaskRun] = field(default_factory=dict)

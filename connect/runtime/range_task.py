@@ -16,6 +16,7 @@ from connect.errors import RetriableError
 from connect.runtime.client_settings import consumer_settings, group_id
 from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import TaskSetting, WorkerTask, new_backoff
+from connect.runtime.topics_regex import matches
 from kafka_client import TopicMetadata, TopicPartition
 from kafka_client.errors import BROKER_AWAY, MillstreamError
 from kafka_client.metrics.metrics import Values
@@ -93,7 +94,7 @@ class WorkerRangeTask(WorkerTask):
             metadata = await self.setting.client.metadata(self._sink.topics, allow_missing=True)
             return {name: metadata.topics[name] for name in self._sink.topics if name in metadata.topics}
         listed = await self.setting.admin.list_topics()
-        return {name: topic for name, topic in listed.items() if pattern.fullmatch(name)}
+        return {name: topic for name, topic in listed.items() if matches(pattern, topic)}
 
     async def _ends(self) -> dict[TopicPartition, OffsetRange]:
         """Return every partition's log start, last stable offset and topic id."""

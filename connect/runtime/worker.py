@@ -23,6 +23,7 @@ from connect.runtime.connector_check import check_config
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
+from connect.runtime.topics_regex import matches
 from connect.runtime.worker_config import WorkerConfig
 from connect.runtime.worker_metrics import WorkerMetrics
 from connect.stores import FileOffsetStore
@@ -216,7 +217,11 @@ class Worker:
         sink = SinkConfig.parse(connector.checked.config)
         listed = await self._admin.list_topics()
         pattern = sink.topics_pattern
-        topics = [t for t in listed if (pattern.fullmatch(t) if pattern else t in sink.topics)]
+        topics = [
+            name
+            for name, topic in listed.items()
+            if (matches(pattern, topic) if pattern else name in sink.topics)
+        ]
         partitions = [TopicPartition(t, p) for t in topics for p in listed[t].partitions]
         starts = await self._admin.list_offsets(dict.fromkeys(partitions, "earliest"))
         ends = await self._admin.list_offsets(

@@ -13,7 +13,8 @@ def _at_most_one_character(text: str) -> None:
         raise ValueError("must be one character, or empty")
 
 
-def _at_least_one(value: int) -> None:
+def at_least_one(value: int) -> None:
+    """Check a setting: raise ValueError for a number below 1."""
     if value < 1:
         raise ValueError("must be at least 1")
 
@@ -69,12 +70,12 @@ class FilesSourceConfig(Config):
         default=None,
     )
     encoding: str = setting("The files' character encoding.", default="UTF-8", check=_line_encoding)
-    batch_size: int = setting("Records per poll at most.", default=2000, check=_at_least_one)
+    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least_one)
     watch_interval_ms: int = setting(
         "How often patterns are looked through for new files.",
         default=5000,
         importance="LOW",
-        check=_at_least_one,
+        check=at_least_one,
     )
     csv_delimiter: str = setting("What stands between cells; `\\t` is a tab.", default=",", group="CSV")
     csv_quote: str = setting(
@@ -83,7 +84,10 @@ class FilesSourceConfig(Config):
     csv_header: bool = setting("Whether the first row names the fields.", default=True, group="CSV")
     csv_fields: list[str] = setting("The fields' names, instead of the header's.", default=[], group="CSV")
     csv_types: Literal["string", "infer"] = setting(
-        "Whether cells stay text, or become numbers where they look like one.", default="string", group="CSV"
+        "Whether cells stay text, or become numbers where they look like one. A whole number beyond 64 bits "
+        "stays text.",
+        default="string",
+        group="CSV",
     )
     csv_null: str | None = setting(
         "Cells that stand for null, with commas between: `NA,` is NA and the empty cell. "
@@ -130,7 +134,7 @@ class FilesSinkConfig(Config):
         default="value",
     )
     file_records_max: int = setting(
-        "A file covers at most this many offsets.", default=10_000, check=_at_least_one
+        "A file covers at most this many offsets.", default=10_000, check=at_least_one
     )
     parquet_compression: Literal["none", "snappy", "gzip", "lz4", "zstd"] = setting(
         "Compression inside Parquet files.", default="zstd", importance="LOW"

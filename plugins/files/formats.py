@@ -23,7 +23,8 @@ _CELL_SIZE_MAX = 16 << 20
 
 Without this bound a missing closing quote would make one cell of the rest of the file.
 """
-_INTEGER = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
+_INTEGER = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
+_LONG_DIGITS = 19
 _LONG = range(-(1 << 63), 1 << 63)
 """Range of integers; a larger one becomes a float and loses its last digits."""
 _FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
@@ -206,8 +207,9 @@ class _Cells(dict[str, Any]):
         if cell in self._nulls:
             value = None
         elif self._infer:
-            if _INTEGER.fullmatch(cell) and int(cell) in _LONG:
-                value = int(cell)
+            if _INTEGER.fullmatch(cell):
+                # A longer number, such as an account's, stays text: as a float it would lose digits.
+                value = int(cell) if len(cell) < _LONG_DIGITS or int(cell) in _LONG else cell
             elif _FLOAT.fullmatch(cell):
                 value = float(cell)
         self[cell] = value

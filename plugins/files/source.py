@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from connect.api import DataError, SourceBatch, SourceConnector, SourceTask
+from connect.api import DataError, SourceBatch, SourceConnector, SourceTask, schema
 from plugins.files.config import FilesSourceConfig
 from plugins.files.reader import START, FileReader
 from plugins.files.share import Share, matches, plan
@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 
 class FilesSourceTask(SourceTask):
     """A task that reads its files one after the other to their ends, and growing ones whenever they grow."""
+
+    value_schema: schema.Schema | None = None
+    """The schema of its values, if they have one."""
 
     def __init__(self) -> None:
         self._readers: dict[str, FileReader] = {}
@@ -159,6 +162,7 @@ class FilesSourceTask(SourceTask):
             timestamps=times,
             source_partition=reader.partition,
             source_offset=reader.offset,
+            value_schema=self.value_schema,
         )
 
     def stop(self) -> None:

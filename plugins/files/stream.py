@@ -13,16 +13,69 @@ from typing import TextIO
 
 import msgspec
 
-from connect.api import Config, ConnectError, SinkConnector, SinkRecord, SinkTask, TopicPartition, setting
-from plugins.files.source import FilesSource
+from connect.api import (
+    Config,
+    ConnectError,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    SourceBatch,
+    SourceConnector,
+    TopicPartition,
+    schema,
+    setting,
+)
+from plugins.files.config import at_least_one
+from plugins.files.console import ConsoleLines
+from plugins.files.source import FilesSourceTask
 
 
-class FileStreamSource(FilesSource):
-    """A source of every line of a text file, as it grows."""
+class FileStreamSourceConfig(Config):
+    """Reads every line of a text file into a topic, as it grows.
+
+    The source partition is `{"filename": path}`, the source offset `{"position": byte, "line": number}`.
+    Without `file` it reads standard input to its end, and keeps no offsets.
+    """
+
+    topic: str = setting("The topic to write to.", importance="HIGH")
+    file: str | None = setting(
+        "The file to read; standard input if not set.", default=None, importance="HIGH"
+    )
+    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least_one)
+
+
+class FileStreamSourceTask(FilesSourceTask):
+    """A task that reads lines; its values have the schema of a string, as Kafka's have."""
+
+    value_schema = schema.string()
+    _console: ConsoleLines | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Start the files source with the format text."""
-        super().start({**config, "format": "text"})
+        """Parse the config and open the file; it is read from its committed offset."""
+        self._stream_config = FileStreamSourceConfig.parse(config)
+        if self._stream_config.file is None:
+            self._console = ConsoleLines(sys.stdin.fileno())
+        else:
+            super().start({**config, "format": "text"})
+
+    def poll(self) -> SourceBatch | None:
+        """Return the next lines, or None if there are none now. Standard input ends the source with it."""
+        if self._console is None:
+            return super().poll()
+        values = self._console.read(self._stream_config.batch_size)
+        if self._console.has_ended:
+            self.context.finished()
+        if not values:
+            return None
+        return SourceBatch(self._stream_config.topic, values, value_schema=self.value_schema)
+
+
+class FileStreamSource(SourceConnector):
+    """A source of every line of a text file, as it grows, or of standard input."""
+
+    CONFIG = FileStreamSourceConfig
+    VERSION = "1"
+    task_class = FileStreamSourceTask
 
 
 class FileStreamSinkConfig(Config):

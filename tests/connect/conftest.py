@@ -73,10 +73,11 @@ class FakeClient:
     def __init__(self) -> None:
         self.producers: list[FakeProducer] = []
         self.topics = {"t": 2, "u": 1}
+        self.internal: set[str] = set()
 
     async def topic(self, name):
         partitions = {p: PartitionMetadata(p, leader=1) for p in range(self.topics[name])}
-        return TopicMetadata(name, name.encode().ljust(16, b"."), partitions)
+        return TopicMetadata(name, name.encode().ljust(16, b"."), partitions, name in self.internal)
 
     async def metadata(self, topics=None, **_):
         names = [t for t in (self.topics if topics is None else topics) if t in self.topics]

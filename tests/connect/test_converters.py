@@ -9,7 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from connect.api import DataError, schema
-from connect.converters import Converter, make_converter, make_header_converter, unknown_settings
+from connect.converters import (
+    Converter,
+    JsonConverter,
+    make_converter,
+    make_header_converter,
+    unknown_settings,
+)
 from connect.errors import ConfigError
 
 BARE = {"schemas.enable": "false"}
@@ -263,3 +269,24 @@ def test_settings_a_converter_does_not_know():
     )
     assert found == {"schemas.enabled": "schemas.enable"}
     assert unknown_settings("value.converter", "bytes", {"anything": "1"}) == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"n": 1, "amount": 100}, {"n": 1, 5: 1}, {"n": 1, "inner": {"a": "x", "b": "y"}}],
+    ids=str,
+)
+def test_a_struct_with_a_field_that_its_schema_does_not_declare_is_refused(value):
+    """As Java's Struct.put refuses it: the field would be dropped."""
+    inner = schema.struct({"a": schema.string()}, optional=True)
+    converter = JsonConverter({}, is_key=False)
+    with pytest.raises(DataError, match=r"does not declare: (amount|5|b)$"):
+        converter.from_connect("t", schema.struct({"n": schema.int32(), "inner": inner}), value)
+
+
+def test_json_with_a_field_that_its_schema_does_not_declare_is_read_without_it():
+    """As Java's JsonConverter reads it."""
+    data = (
+        b'{"schema":{"type":"struct","fields":[{"type":"int32","field":"n"}]},"payload":{"n":1,"amount":100}}'
+    )
+    assert JsonConverter({}, is_key=False).to_connect("t", data).value == {"n": 1}

@@ -73,3 +73,16 @@ async def test_a_failing_engine_fails_the_task(harness):
     await harness.in_state(task, State.FAILED)
     assert "no table" in task.status.trace
     assert plugin.stopped
+
+
+async def test_internal_topics_match_no_pattern(harness):
+    """As a consumer's pattern leaves them out (exclude.internal.topics)."""
+    plugin = Engine()
+    harness.client.topics = {"t": 1, "__consumer_offsets": 1}
+    harness.client.internal = {"__consumer_offsets"}
+    task = WorkerRangeTask(harness.setting(**{"topics.regex": ".*", "poll.interval.ms": "1"}), plugin)
+    task.launch()
+    await harness.until(lambda: getattr(plugin, "seen", None))
+    await task.stop()
+    assert plugin.context.topics == ("t",)
+    assert {tp.topic for tp in plugin.seen[0]} == {"t"}
