@@ -105,14 +105,14 @@ def test_the_guarantee_says_how_often_is_committed() -> None:
 
     assert StreamsConfig.from_properties(NEEDED).commit_every_ms == 30_000
     assert StreamsConfig.from_properties(exactly_once).commit_every_ms == 100
-    given = StreamsConfig.from_properties({**exactly_once, "commit.interval.ms": "5000"})
-    assert given.commit_every_ms == 5000
+    config = StreamsConfig.from_properties({**exactly_once, "commit.interval.ms": "5000"})
+    assert config.commit_every_ms == 5000
 
 
 def test_the_producers_transaction_timeout_is_taken() -> None:
     assert StreamsConfig.from_properties(NEEDED).transaction_timeout_ms == 10_000
-    given = StreamsConfig.from_properties({**NEEDED, "producer.transaction.timeout.ms": "60000"})
-    assert given.transaction_timeout_ms == 60_000
+    config = StreamsConfig.from_properties({**NEEDED, "producer.transaction.timeout.ms": "60000"})
+    assert config.transaction_timeout_ms == 60_000
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,11 @@ def test_flight_delays() -> None:
 
 def test_payments() -> None:
     with TopologyTestDriver(payments.topology()) as driver:
-        given = [("a", payments.Payment(10.0, "USD")), ("b", payments.Payment(2000.0, "EUR"))]
-        driver.input_topic("payments").pipe_many(given)
-        found = driver.output_topic("scored-payments").read_table()
-    assert found["a"] == payments.Payment(10.0, "USD", 9.0, 0.0045)
-    assert found["b"] == payments.Payment(2000.0, "EUR", 2000.0, 1.0)
+        records = [("a", payments.Payment(10.0, "USD")), ("b", payments.Payment(2000.0, "EUR"))]
+        driver.input_topic("payments").pipe_many(records)
+        output = driver.output_topic("scored-payments").read_table()
+    assert output["a"] == payments.Payment(10.0, "USD", 9.0, 0.0045)
+    assert output["b"] == payments.Payment(2000.0, "EUR", 2000.0, 1.0)
 
 
 def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str]) -> None:
@@ -80,8 +80,8 @@ def test_word_count_over_a_broker(logd: LogdProcess, tmp_path: Path, new_name: C
             async with asyncio.timeout(60):
                 await app.wait_until_caught_up()
             assert len(app.tasks) == 6
-        found = await read_last(logd.bootstrap, counted)
-        return {word: Long().deserialize(value or b"") for word, value in found.items()}
+        output = await read_last(logd.bootstrap, counted)
+        return {word: Long().deserialize(value or b"") for word, value in output.items()}
 
     counts = asyncio.run(run())
     assert counts[b"streams"] == 300

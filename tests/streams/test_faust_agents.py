@@ -41,12 +41,12 @@ async def keyed(stream: Any) -> Any:
 @app.agent()
 async def dividing(stream: Any) -> Any:
     """Yield the value's divisors; 13 raises."""
-    seen = 0
+    count = 0
     async for event in stream.events():
-        seen += 1
+        count += 1
         await asyncio.sleep(0)
         if event.value == 13:
-            raise ValueError(f"13, after {seen}")
+            raise ValueError(f"13, after {count}")
         for divisor in range(2, event.value):
             if event.value % divisor == 0:
                 yield divisor
@@ -93,8 +93,8 @@ def test_no_reply_several_and_errors() -> None:
     handlers = Handlers(processing=log_and_continue)
     with driven(dividing, handlers, value_serde=int) as driver:
         driver.input_topic("in").pipe_all([("a", 12), ("b", 7), ("c", 13), ("d", 4), ("e", 9)])
-        found = driver.output_topic("out").read_key_values()
-        assert found == [("a", 2), ("a", 3), ("a", 4), ("a", 6), ("d", 2), ("e", 3)]
+        output = driver.output_topic("out").read_key_values()
+        assert output == [("a", 2), ("a", 3), ("a", 4), ("a", 6), ("d", 2), ("e", 3)]
     with driven(dividing, value_serde=int) as driver:
         driver.input_topic("in").pipe_input("a", 4)
         with pytest.raises(ProcessingError, match=r"offset 1, node KSTREAM-ASYNC-0000000001: .*13, after 2"):
@@ -134,8 +134,8 @@ def test_an_agent_in_an_application(logd: LogdProcess, tmp_path: Path, new_name:
         settings: Any = {"processing_guarantee": "exactly_once_v2"}
         async with start(builder.build(), logd.bootstrap, name, tmp_path, **settings) as streams:
             await streams.wait_until_caught_up()
-        found = await written(logd.bootstrap, name)
-        assert sorted(found) == sorted((f"k{n}", -n) for n in range(40))
+        output = await written(logd.bootstrap, name)
+        assert sorted(output) == sorted((f"k{n}", -n) for n in range(40))
 
     run(case)
     assert most == 3

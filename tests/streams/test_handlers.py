@@ -39,10 +39,12 @@ from streams.topology import Handlers
 HEADERS = (("h", b"1"),)
 
 
-def recording(seen: list[ErrorContext], answer: Any = "continue") -> Callable[[Exception, ErrorContext], Any]:
+def recording(
+    contexts: list[ErrorContext], answer: Any = "continue"
+) -> Callable[[Exception, ErrorContext], Any]:
     def handler(error: Exception, context: ErrorContext) -> Any:
         assert context.error is error
-        seen.append(context)
+        contexts.append(context)
         return answer
 
     return handler
@@ -67,36 +69,36 @@ def long(value: int) -> bytes:
 
 
 def test_of_a_record_that_cannot_be_read() -> None:
-    seen: list[ErrorContext] = []
-    handlers = Handlers(deserialization=recording(seen))
+    contexts: list[ErrorContext] = []
+    handlers = Handlers(deserialization=recording(contexts))
     with TopologyTestDriver(doubling(), handlers=handlers) as driver:
         assert pipe(driver, long(12), b"bad", long(4)) == [("k", 1), ("k", 3)]
-    (context,) = seen
+    (context,) = contexts
     assert isinstance(context.error, SerializationError)
-    told = (context.node, context.task_id, context.topic, context.partition, context.offset)
-    assert told == ("source", "0_0", "in", 0, 1)
+    place = (context.node, context.task_id, context.topic, context.partition, context.offset)
+    assert place == ("source", "0_0", "in", 0, 1)
     assert (context.key, context.value, context.timestamp, context.headers) == (b"k", b"bad", 11, HEADERS)
     assert context.record is None
 
 
 def test_of_a_record_over_which_a_node_raises() -> None:
-    seen: list[ErrorContext] = []
-    with TopologyTestDriver(doubling(), handlers=Handlers(processing=recording(seen))) as driver:
+    contexts: list[ErrorContext] = []
+    with TopologyTestDriver(doubling(), handlers=Handlers(processing=recording(contexts))) as driver:
         assert pipe(driver, long(0), long(4)) == [("k", 3)]
         assert driver.metrics()["divide"].dropped_records_total == 1
-    (context,) = seen
+    (context,) = contexts
     assert isinstance(context.error, ZeroDivisionError)
-    told = (context.node, context.task_id, context.topic, context.partition, context.offset)
-    assert told == ("divide", "0_0", "in", 0, 0)
+    place = (context.node, context.task_id, context.topic, context.partition, context.offset)
+    assert place == ("divide", "0_0", "in", 0, 0)
     assert (context.key, context.value, context.timestamp, context.headers) == (b"k", long(0), 10, HEADERS)
     assert context.record == Record("k", 0, 10, HEADERS)
 
 
 def test_of_a_record_that_cannot_be_written() -> None:
-    seen: list[ErrorContext] = []
-    with TopologyTestDriver(doubling(), handlers=Handlers(production=recording(seen))) as driver:
+    contexts: list[ErrorContext] = []
+    with TopologyTestDriver(doubling(), handlers=Handlers(production=recording(contexts))) as driver:
         assert pipe(driver, long(2), long(4)) == [("k", 3)]
-    (context,) = seen
+    (context,) = contexts
     assert isinstance(context.error, SerializationError)
     assert (context.node, context.value, context.record.value) == ("sink", long(2), "six")
 
@@ -112,23 +114,23 @@ def test_the_nodes_above_the_one_that_raised_go_on() -> None:
 
 
 def test_a_handler_of_one_argument_is_given_the_error() -> None:
-    seen: list[Exception] = []
+    contexts: list[Exception] = []
 
     def handler(error: Exception) -> Any:
-        seen.append(error)
+        contexts.append(error)
         return "continue"
 
     with TopologyTestDriver(doubling(), handlers=Handlers(processing=handler)) as driver:
         assert pipe(driver, long(0), long(4)) == [("k", 3)]
-    assert isinstance(seen[0], ZeroDivisionError)
+    assert isinstance(contexts[0], ZeroDivisionError)
 
 
 def test_fail_raises_what_names_the_record() -> None:
-    seen: list[ErrorContext] = []
-    with TopologyTestDriver(doubling(), handlers=Handlers(processing=recording(seen, "fail"))) as driver:
+    contexts: list[ErrorContext] = []
+    with TopologyTestDriver(doubling(), handlers=Handlers(processing=recording(contexts, "fail"))) as driver:
         with pytest.raises(ProcessingError, match="record in-0 offset 0, node divide: ZeroDivisionError"):
             pipe(driver, long(0))
-        assert len(seen) == 1
+        assert len(contexts) == 1
 
 
 def test_records_before_the_bad_one_are_processed_first() -> None:
@@ -152,11 +154,16 @@ def test_of_a_schedule_there_is_no_record() -> None:
 
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").process(Failing, name="failing")
-    seen: list[ErrorContext] = []
-    with TopologyTestDriver(builder, handlers=Handlers(processing=recording(seen))) as driver:
+    contexts: list[ErrorContext] = []
+    with TopologyTestDriver(builder, handlers=Handlers(processing=recording(contexts))) as driver:
         driver.input_topic("in").pipe_input("k", 1)
         driver.advance_wall_clock(10)
-    assert (seen[0].topic, seen[0].offset, seen[0].key, seen[0].record) == ("", -1, None, None)
+    assert (contexts[0].topic, contexts[0].offset, contexts[0].key, contexts[0].record) == (
+        "",
+        -1,
+        None,
+        None,
+    )
 
 
 def test_dead_letters_have_the_input_and_tell_the_error() -> None:
@@ -211,7 +218,7 @@ def test_a_bad_record_is_asked_about_once_when_the_position_passes_it() -> None:
     """Not when its batch is decoded, which may be well before, and again after it was put back: what the
     handler writes belongs to the commit of the record's offset.
     """
-    seen: list[ErrorContext] = []
+    contexts: list[ErrorContext] = []
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").to("out")
     builder.stream("other").to("else")
@@ -224,7 +231,7 @@ def test_a_bad_record_is_asked_about_once_when_the_position_passes_it() -> None:
         TaskEnvironment(clock=lambda: 0),
         TaskSettings(
             max_idle_ms=-1,
-            handlers=Handlers(deserialization=recording(seen), dead_letter_topic="dead"),
+            handlers=Handlers(deserialization=recording(contexts), dead_letter_topic="dead"),
         ),
     )
     tp = TopicPartition("in", 0)
@@ -236,23 +243,23 @@ def test_a_bad_record_is_asked_about_once_when_the_position_passes_it() -> None:
         Fetched(tp, 0, len(values), memoryview(batch), record_count=len(values), leader_epoch=0), 6
     )
     assert queue.head_timestamp() == 1
-    assert ([each.offset for each in seen], queue.position) == ([0], 1)
+    assert ([each.offset for each in contexts], queue.position) == ([0], 1)
     queue.put_back()
     assert queue.head_timestamp() == 1
     state = TaskState()
     assert queue.run(state, None, 1) == 1
-    assert ([each.offset for each in seen], queue.position) == ([0, 2, 3], 4)
+    assert ([each.offset for each in contexts], queue.position) == ([0, 2, 3], 4)
     queue.put_back()
     assert task.process() == 1
-    assert ([each.offset for each in seen], queue.position) == ([0, 2, 3, 5], 6)
+    assert ([each.offset for each in contexts], queue.position) == ([0, 2, 3, 5], 6)
     assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 4
 
 
-def task_reading(seen: list[ErrorContext], answer: str = "continue") -> Task:
+def task_reading(contexts: list[ErrorContext], answer: str = "continue") -> Task:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").map_values(lambda value: 1 // value).to("out")
     (subtopology,) = builder.build().subtopologies
-    handlers = Handlers(deserialization=recording(seen, answer), processing=recording(seen))
+    handlers = Handlers(deserialization=recording(contexts, answer), processing=recording(contexts))
     settings = TaskSettings(max_idle_ms=-1, handlers=handlers)
     task = Task(TaskId(0, 0), subtopology, {}, TaskEnvironment(clock=lambda: 0), settings)
     task.add_input(TopicPartition("in", 0), subtopology.sources[0], InputStart(position=0, end=0))
@@ -280,19 +287,19 @@ DAMAGE = {"crc": (-1, "CRC"), "magic": (16, "magic")}
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_of_a_batch_that_cannot_be_read(damage: str) -> None:
     """A batch is skipped in its turn, and counted as the records in its header."""
-    seen: list[ErrorContext] = []
-    task, data = task_reading(seen), three_batches([1] * 6)
-    at, said = DAMAGE[damage]
+    contexts: list[ErrorContext] = []
+    task, data = task_reading(contexts), three_batches([1] * 6)
+    at, reason = DAMAGE[damage]
     second = len(data) // 3
     data[second + at if at > 0 else 2 * second + at] ^= 0x7F
     feed(task, data)
     queue = task.queues[TopicPartition("in", 0)]
-    assert not seen, "it is not its turn yet"
+    assert not contexts, "it is not its turn yet"
     assert task.process() == 4
-    (context,) = seen
+    (context,) = contexts
     assert (context.topic, context.partition, context.offset) == ("in", 0, 2)
     assert (context.key, context.value) == (None, None)
-    assert f"batch of offsets 2 to 3 cannot be read: batch {said}" in str(context.error)
+    assert f"batch of offsets 2 to 3 cannot be read: batch {reason}" in str(context.error)
     assert isinstance(context.error.__cause__, UnreadableBatch)
     assert (queue.position, len(queue)) == (6, 0)
     assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 2
@@ -310,8 +317,8 @@ def test_a_batch_that_cannot_be_read_fails_the_task_behind_what_is_before_it() -
 def test_a_broken_record_costs_the_rest_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its CRC is right: what was processed before the damage showed stays processed."""
     monkeypatch.setattr(queue_module, "FIRST_RECORDS", 2)
-    seen: list[ErrorContext] = []
-    task, count = task_reading(seen), 6
+    contexts: list[ErrorContext] = []
+    task, count = task_reading(contexts), 6
     records = [(n, b"k", long(1), ()) for n in range(count)]
     whole = build_batch(records)
     body = bytearray(whole[61:])
@@ -322,7 +329,7 @@ def test_a_broken_record_costs_the_rest_of_its_batch(monkeypatch: pytest.MonkeyP
     batch[17:21] = compute_crc(batch, 0, len(batch)).to_bytes(4, "big")
     feed(task, batch)
     assert task.process() == 2
-    assert [each.offset for each in seen] == [2]
+    assert [each.offset for each in contexts] == [2]
     assert task.queues[TopicPartition("in", 0)].position == 6
     assert task.metrics["KSTREAM-SOURCE-0000000000"].dropped_records_total == 4
 
@@ -331,10 +338,10 @@ def test_a_broken_record_costs_the_rest_of_its_batch(monkeypatch: pytest.MonkeyP
 def test_the_raw_records_of_a_later_part(monkeypatch: pytest.MonkeyPatch, codec: Codec) -> None:
     monkeypatch.setattr(queue_module, "FIRST_RECORDS", 1)
     monkeypatch.setattr(queue_module, "PART_RECORDS", 1)
-    seen: list[ErrorContext] = []
-    task = task_reading(seen)
+    contexts: list[ErrorContext] = []
+    task = task_reading(contexts)
     feed(task, three_batches([1, 0, 1, 1, 0, 0], codec=codec))
     assert task.process() == 6
-    assert [(each.offset, each.key, each.value, each.timestamp) for each in seen] == [
+    assert [(each.offset, each.key, each.value, each.timestamp) for each in contexts] == [
         (offset, b"k", long(0), offset) for offset in (1, 4, 5)
     ]

@@ -43,17 +43,17 @@ def serde(kind: str) -> Serde[Any]:
 
 def store(step: Step) -> Materialized | None:
     """Return the store that the plan gives the step, or None."""
-    told = step["store"]
-    if told is None:
+    options = step["store"]
+    if options is None:
         return None
     return Materialized(
-        name=told["name"],
-        caching=told["caching"],
-        logging=told["logging"],
-        retention=RETENTION if step.get("windowed") and told["retained"] else None,
+        name=options["name"],
+        caching=options["caching"],
+        logging=options["logging"],
+        retention=RETENTION if step.get("windowed") and options["retained"] else None,
         value_serde=serde(step["value"]),
-        history_retention=told.get("history"),
-        segment_interval=None if told.get("history") is None else SEGMENT,
+        history_retention=options.get("history"),
+        segment_interval=None if options.get("history") is None else SEGMENT,
     )
 
 

@@ -70,9 +70,9 @@ def _run(plan: Plan, topology: Topology) -> Iterator[str]:
                 if topic in changelogs:
                     rows = sorted({row[1]: row for row in rows}.values(), key=lambda row: row[1] or b"")
                 for timestamp, key, value, headers in rows:
-                    told = "".join(f" {name}={_bytes(data)}" for name, data in headers)
+                    header_text = "".join(f" {name}={_bytes(data)}" for name, data in headers)
                     when = "*" if topic in of_sessions else timestamp
-                    yield f"{topic} {_bytes(key)} {_bytes(value)} {when}{told}"
+                    yield f"{topic} {_bytes(key)} {_bytes(value)} {when}{header_text}"
         for name in sorted(shown(plan, topology)):
             store = driver.store(name)
             entries = [(text(store.decode_key(key)), text(value), at) for key, value, at in store.scan()]
@@ -83,12 +83,12 @@ def shown(plan: Plan, topology: Topology) -> Iterator[str]:
     """Yield the stores whose contents are printed: no sessions, nor windows that may expire by segments."""
     for step in plan.steps:
         if (
-            (told := step["store"])
-            and told.get("history") is None
-            and told["name"] in topology.stores
-            and ("windowed" not in step or (told["retained"] and step["key"] != "sessions"))
+            (store := step["store"])
+            and store.get("history") is None
+            and store["name"] in topology.stores
+            and ("windowed" not in step or (store["retained"] and step["key"] != "sessions"))
         ):
-            yield told["name"]
+            yield store["name"]
 
 
 def _play(driver: TopologyTestDriver, event: Event) -> None:
@@ -96,8 +96,8 @@ def _play(driver: TopologyTestDriver, event: Event) -> None:
         driver.advance_wall_clock(event[1])
         return
     _, topic, key, value, timestamp, headers = event
-    told = tuple((name, None if data is None else data.encode()) for name, data in headers)
-    driver.pipe(topic, key and key.encode(), value and value.encode(), timestamp, told)
+    encoded = tuple((name, None if data is None else data.encode()) for name, data in headers)
+    driver.pipe(topic, key and key.encode(), value and value.encode(), timestamp, encoded)
 
 
 def _word(word: Any) -> str:

@@ -106,8 +106,8 @@ def test_frozen_topologies(name: str) -> None:
 def test_kafkas_are_these(kafkas: Kafkas) -> None:
     for name in NAMES:
         plan, answer = frozen(name)
-        told = kafkas.run(plan)
+        output = kafkas.run(plan)
         if os.environ.get("REWRITE"):
-            (GOLDEN / f"{name}.txt").write_text(f"{plan.line}\n{told}")
+            (GOLDEN / f"{name}.txt").write_text(f"{plan.line}\n{output}")
         else:
-            assert told == answer, name
+            assert output == answer, name

@@ -32,10 +32,10 @@ def answers(driver: TopologyTestDriver) -> list[Answer]:
     return [(each.value[0], each.timestamp, each.value[1]) for each in driver.output_topic("out").read_all()]
 
 
-def joined(given: list[Event], *, shrunk: bool = False, idle: bool = False, **options: Any) -> list[Answer]:
+def joined(events: list[Event], *, shrunk: bool = False, idle: bool = False, **options: Any) -> list[Answer]:
     """``shrunk``: nothing stays in memory from one record to the next; ``idle``: nothing comes in the end."""
     with TopologyTestDriver(topology(**options)) as driver:
-        for number, (is_left, key, timestamp) in enumerate(given):
+        for number, (is_left, key, timestamp) in enumerate(events):
             driver.input_topic("left" if is_left else "right").pipe_input(key, number, timestamp)
             if shrunk:
                 for store in driver.topology.stores:
@@ -151,37 +151,37 @@ events = st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0,
     events, directions, st.sampled_from([0, 3, 10]), st.sampled_from([0, 2, 9]), st.booleans(), st.booleans()
 )
 def test_agrees_with_a_model(
-    given: list[Event], direction: Direction, tolerance: int, grace: int, exact: bool, shrunk: bool
+    events: list[Event], direction: Direction, tolerance: int, grace: int, exact: bool, shrunk: bool
 ) -> None:
     model = Model(direction, tolerance, grace, exact=exact)
-    for place, event in enumerate(given):
+    for place, event in enumerate(events):
         model.take(place, event)
     options: dict[str, Any] = {"direction": direction, "allow_exact_matches": exact}
-    found = joined(given, tolerance=tolerance, grace=grace, shrunk=shrunk, **options)
-    assert found == model.answers
-    inner = joined(given, tolerance=tolerance, grace=grace, outer=False, **options)
-    assert inner == [each for each in found if each[2] is not None]
+    answers = joined(events, tolerance=tolerance, grace=grace, shrunk=shrunk, **options)
+    assert answers == model.answers
+    inner = joined(events, tolerance=tolerance, grace=grace, outer=False, **options)
+    assert inner == [each for each in answers if each[2] is not None]
 
 
 @settings(max_examples=depth.times(50))
 @given(events, directions)
-def test_in_order_of_time_it_is_what_merge_asof_says(given: list[Event], direction: Direction) -> None:
+def test_in_order_of_time_it_is_what_merge_asof_says(events: list[Event], direction: Direction) -> None:
     """If records are in order and no two have the same time, the result does not depend on when it is
     written.
     """
-    times = sorted({time for _, _, time in given})
-    given = [(*given[number][:2], time) for number, time in enumerate(times)]
+    times = sorted({time for _, _, time in events})
+    events = [(*events[number][:2], time) for number, time in enumerate(times)]
     expected = set()
-    for place, (is_left, key, time) in enumerate(given):
-        apart = {at - time: n for n, (left, each, at) in enumerate(given) if not left and each == key}
+    for place, (is_left, key, time) in enumerate(events):
+        apart = {at - time: n for n, (left, each, at) in enumerate(events) if not left and each == key}
         backward = [each for each in apart if -8 <= each < 0 and direction != "forward"]
         forward = [each for each in apart if 8 >= each > 0 and direction != "backward"]
         nearest = min(backward + forward, key=lambda each: (abs(each), each), default=None)
         if is_left:
             expected.add((place, time, None if nearest is None else apart[nearest]))
-    found = joined(given, tolerance=8, direction=direction, idle_timeout=IDLE, idle=True)
-    assert len(found) == len(expected)
-    assert set(found) == expected
+    answers = joined(events, tolerance=8, direction=direction, idle_timeout=IDLE, idle=True)
+    assert len(answers) == len(expected)
+    assert set(answers) == expected
 
 
 def test_headers_and_null_keys_and_values() -> None:

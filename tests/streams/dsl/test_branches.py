@@ -15,8 +15,8 @@ def split(*, default: bool) -> StreamsBuilder:
     branches = builder.stream("in").split(name="by-")
     branches.branch(lambda key, value: value < 0, name="negative")
     branches.branch(lambda key, value: value < 10, name="small")
-    found = branches.default_branch(name="rest") if default else branches.no_default_branch()
-    for name, stream in found.items():
+    branches_by_name = branches.default_branch(name="rest") if default else branches.no_default_branch()
+    for name, stream in branches_by_name.items():
         stream.to(name)
     return builder
 
@@ -41,16 +41,16 @@ def test_without_a_default_branch_the_rest_is_left_out() -> None:
 
 def test_chains_and_consumers_decide_what_is_returned() -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
-    taken: list[KStream[Any, Any]] = []
+    consumed: list[KStream[Any, Any]] = []
     branches = builder.stream("in").split(name="b-")
-    branches.branch(lambda k, v: v == 1, name="taken", consumer=taken.append)
+    branches.branch(lambda k, v: v == 1, name="taken", consumer=consumed.append)
     branches.branch(
         lambda k, v: v == 2, name="chained", chain=lambda stream: stream.map_values(lambda v: v * 10)
     )
     branches.branch(lambda k, v: v == 3, name="gone", chain=lambda stream: None)
-    found = branches.no_default_branch()
-    assert list(found) == ["b-chained"] and len(taken) == 1
-    found["b-chained"].to("out", value_serde=int)
+    branches_by_name = branches.no_default_branch()
+    assert list(branches_by_name) == ["b-chained"] and len(consumed) == 1
+    branches_by_name["b-chained"].to("out", value_serde=int)
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in").pipe_all([("a", 1), ("b", 2)])
         assert driver.output_topic("out").read_key_values() == [("b", 20)]

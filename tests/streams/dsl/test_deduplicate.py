@@ -18,12 +18,12 @@ Event = tuple[str, int, int]
 """Key, id and timestamp."""
 
 
-def told(given: list[Event], *, shrunk: bool = False, **options: Any) -> list[tuple[Any, Any]]:
+def told(events: list[Event], *, shrunk: bool = False, **options: Any) -> list[tuple[Any, Any]]:
     """Return the forwarded records. ``shrunk``: nothing stays in memory from one record to the next."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").deduplicate(store="seen", **options).to("out")
     with TopologyTestDriver(builder) as driver:
-        for key, id, timestamp in given:
+        for key, id, timestamp in events:
             driver.input_topic("in").pipe_input(key, id, timestamp)
             if shrunk:
                 driver.store("seen").shrink()
@@ -79,16 +79,16 @@ def test_keys_that_may_have_changed_go_through_a_topic_those_without_too() -> No
         assert driver.output_topic("out").read_key_values() == [("a", "a"), (None, ""), (None, "")]
 
 
-def model(given: list[Event], within: int, grace: int) -> list[tuple[Any, Any]]:
+def model(events: list[Event], within: int, grace: int) -> list[tuple[Any, Any]]:
     """Return the records that are forwarded, by comparing each record with all of those before."""
-    gone: list[Event] = []
+    forwarded: list[Event] = []
     stream_time = -1
-    for event in given:
+    for event in events:
         stream_time = max(stream_time, event[2])
-        remembered = [each for each in gone if each[2] >= stream_time - within - grace]
+        remembered = [each for each in forwarded if each[2] >= stream_time - within - grace]
         if not any(each[:2] == event[:2] and abs(each[2] - event[2]) <= within for each in remembered):
-            gone.append(event)
-    return [(key, (id, timestamp)) for key, id, timestamp in gone]
+            forwarded.append(event)
+    return [(key, (id, timestamp)) for key, id, timestamp in forwarded]
 
 
 events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 60)), max_size=40)
@@ -96,9 +96,9 @@ events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integer
 
 @settings(max_examples=depth.times(100))
 @given(events, st.integers(1, 20), st.sampled_from([0, 5, 100]), st.booleans())
-def test_agrees_with_a_model(given: list[Event], within: int, grace: int, shrunk: bool) -> None:
-    found = told(given, shrunk=shrunk, key=lambda key, id: id, within=within, grace=grace)
-    assert found == model(given, within, grace)
+def test_agrees_with_a_model(events: list[Event], within: int, grace: int, shrunk: bool) -> None:
+    output = told(events, shrunk=shrunk, key=lambda key, id: id, within=within, grace=grace)
+    assert output == model(events, within, grace)
 
 
 def test_state_is_bounded_by_stream_time() -> None:

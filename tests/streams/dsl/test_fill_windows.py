@@ -19,14 +19,14 @@ Event = tuple[str, int]
 """Key and timestamp."""
 
 
-def told(given: list[Event], windows: TimeWindows, value: int | None = None, **options: Any) -> list[Any]:
+def told(events: list[Event], windows: TimeWindows, value: int | None = None, **options: Any) -> list[Any]:
     """Key, start, count and timestamp of what goes on, once all windows are closed."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     windowed = builder.stream("in").group_by_key().windowed_by(windows)
     counts = windowed.emit_strategy("on_window_close", idle_timeout=IDLE).count()
     counts.to_stream().fill_windows(value, store="last", **options).to("out")
     with TopologyTestDriver(builder) as driver:
-        for key, timestamp in given:
+        for key, timestamp in events:
             driver.input_topic("in").pipe_input(key, "", timestamp)
         driver.advance_wall_clock(IDLE)
         records = driver.output_topic("out").read_all()
@@ -51,18 +51,18 @@ def test_windows_that_overlap_say_how_far_apart_they_are() -> None:
     assert starts == [5, 10, 15, 20, 25, 30]
 
 
-def model(given: list[Event], size: int, limit: int) -> list[Any]:
+def model(events: list[Event], size: int, limit: int) -> list[Any]:
     """Counts by window, reindexed from each key's first window to its last, and filled as pandas does."""
-    found = []
-    for key in {key for key, _ in given}:
-        starts = [time - time % size for each, time in given if each == key]
+    output = []
+    for key in {key for key, _ in events}:
+        starts = [time - time % size for each, time in events if each == key]
         count, missing = 0, 0
         for start in range(min(starts), max(starts) + 1, size):
             missing = 0 if start in starts else missing + 1
             count = starts.count(start) or count
             if missing <= limit:
-                found.append((key, start, count))
-    return sorted(found)
+                output.append((key, start, count))
+    return sorted(output)
 
 
 events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 80)), max_size=20)
@@ -70,11 +70,11 @@ events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 80)), max_size
 
 @settings(max_examples=depth.times(60))
 @given(events, st.sampled_from([1, 4, 10]), st.integers(1, 9))
-def test_agrees_with_a_model(given: list[Event], size: int, limit: int) -> None:
-    found = told(given, TimeWindows(size, grace=100), limit=limit)
-    assert sorted(each[:3] for each in found) == model(given, size, limit)
+def test_agrees_with_a_model(events: list[Event], size: int, limit: int) -> None:
+    output = told(events, TimeWindows(size, grace=100), limit=limit)
+    assert sorted(each[:3] for each in output) == model(events, size, limit)
     for key in "ab":
-        starts = [each[1] for each in found if each[0] == key]
+        starts = [each[1] for each in output if each[0] == key]
         assert starts == sorted(starts), "a gap is filled before the window that ends it"
 
 

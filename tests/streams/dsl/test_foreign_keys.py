@@ -43,11 +43,11 @@ def golden(name: str) -> list[str]:
 
 @java.needs_jar("kafka-streams")
 def test_kafkas_bytes_are_these() -> None:
-    told = java.run_sections("ForeignKeys")
+    sections = java.run_sections("ForeignKeys")
     if os.environ.get("REWRITE"):
-        for name, text in told.items():
+        for name, text in sections.items():
             (GOLDEN / f"{name}.txt").write_text(text)
-    assert told == {path.stem: path.read_text() for path in GOLDEN.glob("*.txt")}
+    assert sections == {path.stem: path.read_text() for path in GOLDEN.glob("*.txt")}
 
 
 def test_hashes_are_kafkas() -> None:
@@ -117,9 +117,9 @@ def test_a_window_past_retention_joins_no_more(newest: int) -> None:
     table is of windows and has no cache.
     """
     builder = StreamsBuilder(key_serde=str, value_serde=str)
-    kept = Materialized(name="windows", caching=False, retention=100)
+    store = Materialized(name="windows", caching=False, retention=100)
     windows: Any = builder.stream("in").group_by_key().windowed_by(TimeWindows(1))
-    days = windows.reduce(lambda x, y: x + y, store=kept).map_values(str.upper)
+    days = windows.reduce(lambda x, y: x + y, store=store).map_values(str.upper)
     orders = builder.table("orders")
     joined = orders.left_join(
         days, lambda order, day: f"{order}{day}", foreign_key=lambda order: Windowed(order, Window(0, 1))
@@ -129,5 +129,5 @@ def test_a_window_past_retention_joins_no_more(newest: int) -> None:
         driver.pipe("in", b"k", b"x", 0)
         driver.pipe("in", b"k", b"y", newest)
         driver.pipe("orders", b"order", b"k", 5)
-        told = driver.output_topic("out").read_key_values()
-    assert told[-1] == ("order", "kX" if newest < 100 else "kNone")
+        output = driver.output_topic("out").read_key_values()
+    assert output[-1] == ("order", "kX" if newest < 100 else "kNone")

@@ -62,12 +62,12 @@ def test_stateless(build: Build, expected: list[tuple[Any, Any]]) -> None:
 
 
 def test_peek_and_foreach_see_records(builder: StreamsBuilder) -> None:
-    seen: list[Any] = []
-    stream = builder.stream("in").peek(lambda k, v: seen.append(("peek", k, v)))
-    stream.foreach(lambda k, v: seen.append(("foreach", k, v)))
+    records: list[Any] = []
+    stream = builder.stream("in").peek(lambda k, v: records.append(("peek", k, v)))
+    stream.foreach(lambda k, v: records.append(("foreach", k, v)))
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in").pipe_input("a", 1)
-    assert seen == [("peek", "a", 1), ("foreach", "a", 1)]
+    assert records == [("peek", "a", 1), ("foreach", "a", 1)]
 
 
 def test_timestamps_and_headers_pass_through(builder: StreamsBuilder) -> None:
@@ -259,9 +259,9 @@ def test_aggregates_may_be_changed_in_place(builder: StreamsBuilder) -> None:
         total["sum"] = total.get("sum", 0) + value
         return total
 
-    kept = Materialized(name="s", caching=False)
+    store = Materialized(name="s", caching=False)
     grouped = builder.stream("in").group_by_key()
-    grouped.aggregate(dict, add, value_serde=dict, store=kept).to_stream().to("out")
+    grouped.aggregate(dict, add, value_serde=dict, store=store).to_stream().to("out")
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in").pipe_all([("a", 1), ("a", 2)])
         assert driver.output_topic("out").read_key_values() == [("a", {"sum": 1}), ("a", {"sum": 3})]

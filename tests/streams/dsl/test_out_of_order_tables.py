@@ -109,11 +109,11 @@ def test_nor_of_keys_that_are_deleted_or_of_equal_times(caplog: pytest.LogCaptur
 @deep
 def test_a_table_in_order_asks_its_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records in order cost a comparison each, and no read of the store."""
-    asked: list[bytes] = []
-    monkeypatch.setattr(CachedStore, "timestamp", lambda self, key: asked.append(key))
+    reads: list[bytes] = []
+    monkeypatch.setattr(CachedStore, "timestamp", lambda self, key: reads.append(key))
     with driver_of(KINDS["cached"]) as driver:
         for timestamp in (10, 10, 20, 20, 30):
             driver.input_topic("in").pipe_input("a", 1, timestamp)
-        assert not asked
+        assert not reads
         driver.input_topic("in").pipe_input("a", 1, 5)
-        assert asked == [b"a"]
+        assert reads == [b"a"]

@@ -71,8 +71,8 @@ def reduce(b: StreamsBuilder) -> None:
 
 def windows(b: StreamsBuilder) -> None:
     counts = b.stream("in").group_by_key().windowed_by(TimeWindows(10, grace=5)).count()
-    told = counts.to_stream().map(lambda k, v: (f"{k.key}@{k.window.start}", str(v)))
-    told.to("out", key_serde=str, value_serde=str)
+    rows = counts.to_stream().map(lambda k, v: (f"{k.key}@{k.window.start}", str(v)))
+    rows.to("out", key_serde=str, value_serde=str)
 
 
 def join(b: StreamsBuilder) -> None:
@@ -84,8 +84,8 @@ def left_join(b: StreamsBuilder) -> None:
 
 
 def table(b: StreamsBuilder) -> None:
-    kept = b.table("in").filter(lambda k, v: not v.startswith("x"))
-    kept.map_values(lambda v: v + "!").to_stream().to("out")
+    filtered = b.table("in").filter(lambda k, v: not v.startswith("x"))
+    filtered.map_values(lambda v: v + "!").to_stream().to("out")
 
 
 def left_out(b: StreamsBuilder) -> None:
@@ -110,8 +110,8 @@ def table_without_a_store(b: StreamsBuilder) -> None:
 
 
 def table_kept_again(b: StreamsBuilder) -> None:
-    kept = b.table("in", store="all").filter(lambda k, v: not v.startswith("x"), store="kept")
-    kept.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)).to_stream().to(
+    filtered = b.table("in", store="all").filter(lambda k, v: not v.startswith("x"), store="kept")
+    filtered.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)).to_stream().to(
         "out"
     )
 
@@ -143,8 +143,8 @@ def counts_grouped(b: StreamsBuilder) -> None:
 def suppress_window(b: StreamsBuilder) -> None:
     counts = b.stream("in").group_by_key().windowed_by(TimeWindows(10, grace=5)).count()
     last = counts.suppress(Suppressed.until_window_closes()).to_stream()
-    told = last.map(lambda k, v: (f"{k.key}@{k.window.start}", str(v)))
-    told.to("out", key_serde=str, value_serde=str)
+    rows = last.map(lambda k, v: (f"{k.key}@{k.window.start}", str(v)))
+    rows.to("out", key_serde=str, value_serde=str)
 
 
 class Lengths(ValueTransformer[str, str, str]):
@@ -161,8 +161,8 @@ def transformed(b: StreamsBuilder, store: Materialized | None = None) -> None:
     groups.aggregate(str, lambda k, v, a: f"{a}+{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
 
 
-def suppressed(b: StreamsBuilder, held: Suppressed) -> None:
-    b.table("in").suppress(held).to_stream().to("out")
+def suppressed(b: StreamsBuilder, suppression: Suppressed) -> None:
+    b.table("in").suppress(suppression).to_stream().to("out")
 
 
 def suppress_joined(b: StreamsBuilder) -> None:
@@ -323,8 +323,8 @@ def nulls_reduce(b: StreamsBuilder) -> None:
 
 
 def nulls_told(b: StreamsBuilder) -> None:
-    kept = Materialized(name="a", caching=False, value_serde=str)
-    table = b.stream("in").group_by_key().aggregate(lambda: "", add, store=kept)
+    store = Materialized(name="a", caching=False, value_serde=str)
+    table = b.stream("in").group_by_key().aggregate(lambda: "", add, store=store)
     again = table.group_by(lambda k, v: (v[-1], v), value_serde=str)
     again.aggregate(str, lambda k, v, a: f"{a},{v}", lambda k, v, a: f"{a}-{v}").to_stream().to("out")
 
@@ -350,8 +350,8 @@ def nulls_not_stored(b: StreamsBuilder) -> None:
 
 
 def nulls_of_values(b: StreamsBuilder) -> None:
-    kept = Materialized(name="m", value_serde=str)
-    again = b.table("in").map_values(lambda v: odd("t", v), store=kept).group_by(lambda k, v: (k, v))
+    store = Materialized(name="m", value_serde=str)
+    again = b.table("in").map_values(lambda v: odd("t", v), store=store).group_by(lambda k, v: (k, v))
     again.reduce(lambda x, y: x + y, lambda x, y: f"{x}-{y}").to_stream().to("out", value_serde=str)
     b.stream("l").map_values(lambda v: odd("s", v)).to("out", value_serde=str)
     b.stream("l").filter(lambda k, v: True).flat_map_values(lambda v: [v, None]).to("out", value_serde=str)
@@ -457,21 +457,21 @@ class Step(NamedTuple):
 
 
 def steps(script: str) -> Iterator[Step]:
-    found: list[Step] = []
+    result: list[Step] = []
     for line in script.splitlines():
         if line.startswith("-> "):
-            found[-1].wrote.append(line)
+            result[-1].wrote.append(line)
         elif not line.startswith("#"):
-            found.append(Step(line, []))
-    return iter(found)
+            result.append(Step(line, []))
+    return iter(result)
 
 
 def played(driver: TopologyTestDriver, line: str) -> list[str]:
     """Return the records that ours writes in a step."""
     match line.split(" "):
         case ["pipe", topic, key, value, timestamp]:
-            given = [None if word == "-" else word for word in (key, value)]
-            driver.input_topic(topic).pipe_input(*given, int(timestamp))
+            key_and_value = [None if word == "-" else word for word in (key, value)]
+            driver.input_topic(topic).pipe_input(*key_and_value, int(timestamp))
         case ["wall", by]:
             driver.advance_wall_clock(int(by))
         case _:

@@ -49,10 +49,10 @@ def give(task: Task, *values: str) -> None:
 
 
 def test_each_record_goes_to_the_topic_chosen_for_it() -> None:
-    seen: list[RecordContext] = []
+    contexts: list[RecordContext] = []
 
     def choose(key: str, value: str, context: RecordContext) -> str:
-        seen.append(context)
+        contexts.append(context)
         return f"topic-{value}"
 
     builder = StreamsBuilder(key_serde=str, value_serde=str)
@@ -64,7 +64,7 @@ def test_each_record_goes_to_the_topic_chosen_for_it() -> None:
             ("k", "a")
         ]
         assert driver.output_topic("topic-b", key_serde=str, value_serde=str).read_output().timestamp == 8
-    assert seen[0] == RecordContext("in", 0, 0, 7, (("h", b"1"),)) and seen[1].offset == 1
+    assert contexts[0] == RecordContext("in", 0, 0, 7, (("h", b"1"),)) and contexts[1].offset == 1
 
 
 def test_a_chosen_topic_must_be_a_name() -> None:
@@ -86,17 +86,17 @@ def test_a_chosen_topic_must_be_a_name() -> None:
 def test_a_partitioner_chooses_one_partition_several_none_or_leaves_it(
     answer: Any, placed: set[tuple[str, int]], by_key: bool
 ) -> None:
-    asked: list[tuple[Any, ...]] = []
+    arguments: list[tuple[Any, ...]] = []
 
     def partitioner(topic: str, key: str, value: str, partitions: int) -> Any:
-        asked.append((topic, key, value, partitions))
+        arguments.append((topic, key, value, partitions))
         return answer
 
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     builder.stream("in").to("out", partitioner=partitioner, name="sink")
     task = task_of(builder.build())
     give(task, "a")
-    assert asked == [("out", "k", "a", 3)]
+    assert arguments == [("out", "k", "a", 3)]
     assert task.take_placed_output() == {each: [(0, b"k", b"a", ())] for each in placed}
     assert task.take_output() == ({"out": [(0, b"k", b"a", ())]} if by_key else {})
     sent = bool(placed) or by_key

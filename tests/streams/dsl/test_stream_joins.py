@@ -58,15 +58,19 @@ def expected(events: list[Event], kind: str) -> Counter[tuple[Any, ...]]:
         for right in rights
         if left.key == right.key and -BEFORE <= right.timestamp - left.timestamp <= AFTER
     ]
-    found: Counter[tuple[Any, ...]] = Counter(
+    pairs_and_singles: Counter[tuple[Any, ...]] = Counter(
         (left.key, left.value, right.value, max(left.timestamp, right.timestamp)) for left, right in pairs
     )
     met = {each for pair in pairs for each in pair}
     if kind != "join":
-        found.update((each.key, each.value, None, each.timestamp) for each in lefts if each not in met)
+        pairs_and_singles.update(
+            (each.key, each.value, None, each.timestamp) for each in lefts if each not in met
+        )
     if kind == "outer_join":
-        found.update((each.key, None, each.value, each.timestamp) for each in rights if each not in met)
-    return found
+        pairs_and_singles.update(
+            (each.key, None, each.value, each.timestamp) for each in rights if each not in met
+        )
+    return pairs_and_singles
 
 
 @pytest.mark.parametrize("kind", ["join", "left_join", "outer_join"])
@@ -81,8 +85,8 @@ def test_pairs_are_those_of_a_brute_force_join(kind: str, events: list[Event]) -
             driver.input_topic(side).pipe_input(key, value, timestamp)
         driver.input_topic("l").pipe_input("end", "", END)
         records = driver.output_topic("out").read_all()
-    found = Counter((record.key, *record.value, record.timestamp) for record in records)
-    assert found == expected(events, kind)
+    output = Counter((record.key, *record.value, record.timestamp) for record in records)
+    assert output == expected(events, kind)
 
 
 def test_results_have_the_headers_of_the_record_that_made_them() -> None:
@@ -188,13 +192,13 @@ def plays_as_a_sorted_list(steps: list[tuple[Any, ...]]) -> None:
                 if timestamp > newest - retention:
                     model.append((key, timestamp, str(number)))
             case ("find", key, timestamp):
-                wanted = [
+                expected_rows = [
                     (time, value)
                     for each, time, value in model
                     if each == key and timestamp - 50_000 <= time <= timestamp and time > newest - retention
                 ]
-                found = store.find(key, timestamp - 50_000, timestamp)
-                assert found == sorted(wanted, key=lambda pair: pair[0])
+                rows = store.find(key, timestamp - 50_000, timestamp)
+                assert rows == sorted(expected_rows, key=lambda pair: pair[0])
             case ("commit",):
                 commit(store)
             case _:

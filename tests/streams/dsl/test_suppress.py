@@ -45,8 +45,12 @@ def update(time: int, new: bytes | None, prior: bytes | None = None) -> Buffered
 def test_what_is_held_back_is_there_after_a_restart(tmp_path: Path) -> None:
     store = open_store(SPEC, tmp_path)
     buffer = Buffer(store)
-    for key, held in [(b"a", update(5, b"1")), (b"b", update(3, b"2")), (b"c", update(4, None, b"3"))]:
-        buffer.put(key, key.decode(), held)
+    for key, update_of_key in [
+        (b"a", update(5, b"1")),
+        (b"b", update(3, b"2")),
+        (b"c", update(4, None, b"3")),
+    ]:
+        buffer.put(key, key.decode(), update_of_key)
     buffer.drop_first(3)
     buffer.put(b"a", "a", update(9, b"4"))
     store.drain()
@@ -78,26 +82,28 @@ def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list
     keys that were never drained.
     """
     store = open_store(SPEC, None)
-    buffer, model, told = Buffer(store), dict[bytes, tuple[int, int]](), dict[bytes, Any]()
+    buffer, model, drained = Buffer(store), dict[bytes, tuple[int, int]](), dict[bytes, Any]()
     for number, step in enumerate([*steps, ("drain",)]):
         match step:
             case ("put", key, time):
                 model[key] = model[key][0] if key in model else time, number
                 buffer.put(key, key.decode(), update(time, b"%d" % number))
             case ("drop",) if model:
-                name, held = buffer.first()
-                assert (held.time, int(held.new or b"")) == model.pop(name.encode())
-                assert held.time <= min((time for time, _ in model.values()), default=held.time)
-                buffer.drop_first(held.timestamp)
+                name, update_of_key = buffer.first()
+                assert (update_of_key.time, int(update_of_key.new or b"")) == model.pop(name.encode())
+                assert update_of_key.time <= min(
+                    (time for time, _ in model.values()), default=update_of_key.time
+                )
+                buffer.drop_first(update_of_key.timestamp)
             case ("drain",):
                 store.written(None)
                 if store.needs_drain:
                     store.drain()
                 for key, (data, _) in store.pending.items():
-                    assert data is not None or key in told, "deleted, and never told of"
-                    told[key] = data
-                told = {key: data for key, data in told.items() if data is not None}
-                assert told.keys() == model.keys()
+                    assert data is not None or key in drained, "deleted, and never told of"
+                    drained[key] = data
+                drained = {key: data for key, data in drained.items() if data is not None}
+                assert drained.keys() == model.keys()
             case ("written",):
                 store.written(None)
             case ("shrink",) if not store.pending:
@@ -107,9 +113,11 @@ def test_what_goes_before_a_commit_is_nowhere_and_all_else_as_it_was(steps: list
                     looked = buffer.find(key)
                     numbered = None if looked is None else int(looked.new or b"")
                     assert numbered == (model[key][1] if key in model else None)
-    found = {key: (held.time, int(held.new or b"")) for key, held, _ in store.scan()}
-    assert found == model and len(buffer) == len(model)
-    assert buffer.bytes == sum(8 + len(key) + held.size for key, held, _ in store.scan())
+    stored = {
+        key: (update_of_key.time, int(update_of_key.new or b"")) for key, update_of_key, _ in store.scan()
+    }
+    assert stored == model and len(buffer) == len(model)
+    assert buffer.bytes == sum(8 + len(key) + update_of_key.size for key, update_of_key, _ in store.scan())
 
 
 def test_nobody_changes_a_key_that_is_held_back() -> None:
@@ -166,9 +174,9 @@ def test_only_windows_close() -> None:
 
 
 @given(buffered)
-def test_updates_held_back_are_read_as_they_were_written(held: Buffered) -> None:
+def test_updates_held_back_are_read_as_they_were_written(update_of_key: Buffered) -> None:
     serde = BufferedSerde()
-    assert serde.deserialize(serde.serialize(held)) == held
+    assert serde.deserialize(serde.serialize(update_of_key)) == update_of_key
 
 
 def test_bytes_that_are_no_such_update_are_refused() -> None:

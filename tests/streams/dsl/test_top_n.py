@@ -28,7 +28,7 @@ def ranked(rows: list[Any], n: int, *, smallest: bool) -> list[Any]:
     return sorted(rows, key=lambda row: row[0] if smallest else -row[0])[:n]
 
 
-def best(given: list[Event], windows: Any, n: int, *, smallest: bool, cached: bool) -> dict[Any, Any]:
+def best(events: list[Event], windows: Any, n: int, *, smallest: bool, cached: bool) -> dict[Any, Any]:
     builder = StreamsBuilder(key_serde=str, value_serde=list)
     grouped: Any = builder.stream("in").group_by_key()
     grouped = grouped if windows is None else grouped.windowed_by(windows)
@@ -36,12 +36,12 @@ def best(given: list[Event], windows: Any, n: int, *, smallest: bool, cached: bo
     table = pick(n, by=rank, store=Materialized(name="top", caching=cached))
     table.to_stream().to("out")
     with TopologyTestDriver(builder) as driver:
-        for number, (key, score, timestamp) in enumerate(given):
+        for number, (key, score, timestamp) in enumerate(events):
             driver.input_topic("in").pipe_input(key, [score, str(number)], timestamp)
-        found = driver.output_topic("out").read_table()
+        output = driver.output_topic("out").read_table()
         stored: Any = driver.store("top")
-        assert dict(stored.all()) == found
-    return found
+        assert dict(stored.all()) == output
+    return output
 
 
 events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.integers(0, 60)), max_size=30)
@@ -50,32 +50,32 @@ events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.integer
 @settings(max_examples=depth.times(60))
 @given(events, st.integers(1, 4), st.booleans(), st.booleans(), st.booleans())
 def test_of_streams_and_windows(
-    given: list[Event], n: int, smallest: bool, cached: bool, windowed: bool
+    events: list[Event], n: int, smallest: bool, cached: bool, windowed: bool
 ) -> None:
     windows = TimeWindows(10, grace=1000) if windowed else None
     rows: dict[Any, list[Any]] = {}
-    for number, (key, score, timestamp) in enumerate(given):
+    for number, (key, score, timestamp) in enumerate(events):
         group = (key, timestamp - timestamp % 10) if windowed else key
         rows.setdefault(group, []).append([score, str(number)])
     expected = {group: ranked(each, n, smallest=smallest) for group, each in rows.items()}
-    found = best(given, windows, n, smallest=smallest, cached=cached)
+    output = best(events, windows, n, smallest=smallest, cached=cached)
     if windowed:
-        found = {(key.key, key.window.start): each for key, each in found.items()}
-    assert found == expected
+        output = {(key.key, key.window.start): each for key, each in output.items()}
+    assert output == expected
 
 
 @settings(max_examples=depth.times(60))
 @given(events, st.integers(1, 4))
-def test_of_sessions(given: list[Event], n: int) -> None:
+def test_of_sessions(events: list[Event], n: int) -> None:
     """Sessions have the scores of the best rows; which of equal rows comes first depends on how sessions
     merged.
     """
-    found = best(given, SessionWindows(5, grace=1000), n, smallest=False, cached=True)
-    for windowed, rows in found.items():
+    output = best(events, SessionWindows(5, grace=1000), n, smallest=False, cached=True)
+    for windowed, rows in output.items():
         start, end = windowed.window
-        scores = [s for key, s, time in given if key == windowed.key and start <= time <= end]
+        scores = [s for key, s, time in events if key == windowed.key and start <= time <= end]
         assert [row[0] for row in rows] == sorted(scores, reverse=True)[:n]
-    assert sum(len(rows) for rows in found.values()) <= len(given)
+    assert sum(len(rows) for rows in output.values()) <= len(events)
 
 
 updates = st.lists(
@@ -86,23 +86,23 @@ updates = st.lists(
 
 @settings(max_examples=depth.times(60))
 @given(updates, st.integers(1, 3), st.booleans())
-def test_of_tables(given: list[tuple[str, Any]], n: int, smallest: bool) -> None:
+def test_of_tables(events: list[tuple[str, Any]], n: int, smallest: bool) -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=list)
     grouped = builder.table("in").group_by(lambda key, row: (row[1], row))
     pick = grouped.bottom_n if smallest else grouped.top_n
     pick(n, by=rank, store="all").to_stream().to("out", key_serde=str)
     rows: dict[str, Any] = {}
     with TopologyTestDriver(builder) as driver:
-        for key, update in given:
+        for key, update in events:
             row = None if update is None else [update[1], update[0], key]
             driver.input_topic("in").pipe_input(key, row)
             # A row that stays in its group as it is keeps nothing: it is taken back and added.
             rows.pop(key, None)
             if row is not None:
                 rows[key] = row
-        found = driver.output_topic("out").read_table()
+        output = driver.output_topic("out").read_table()
     groups = {row[1] for row in rows.values()}
-    assert found == {
+    assert output == {
         group: ranked([row for row in rows.values() if row[1] == group], n, smallest=smallest)
         for group in groups
     }

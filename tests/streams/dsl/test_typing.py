@@ -45,9 +45,11 @@ def told_by_pyright(path: Path) -> list[tuple[int, str, str]]:
     command = ["pyright", "--outputjson", "--pythonversion=3.11", f"--pythonpath={sys.executable}"]
     checked = run(*command, str(path), cwd=ROOT)
     # Before it there may be lines about pyright's own installation.
-    found = json.loads(checked.stdout[checked.stdout.index("{") :])["generalDiagnostics"]
-    assert checked.returncode == bool(found)
-    return [(each["range"]["start"]["line"] + 1, each.get("rule", ""), each["message"]) for each in found]
+    diagnostics = json.loads(checked.stdout[checked.stdout.index("{") :])["generalDiagnostics"]
+    assert checked.returncode == bool(diagnostics)
+    return [
+        (each["range"]["start"]["line"] + 1, each.get("rule", ""), each["message"]) for each in diagnostics
+    ]
 
 
 @deep
@@ -59,9 +61,9 @@ def test_pyright_is_content() -> None:
 def test_pyright_finds_what_is_wrong() -> None:
     """pyright reports each mistake in its line, with its rule, and nothing else."""
     lines = MISTAKES.read_text().splitlines()
-    wanted = {number: line.split("  # ")[1] for number, line in enumerate(lines, 1) if "  # report" in line}
-    found: dict[int, set[str]] = {}
+    expected = {number: line.split("  # ")[1] for number, line in enumerate(lines, 1) if "  # report" in line}
+    reported: dict[int, set[str]] = {}
     for line, rule, _ in told_by_pyright(MISTAKES):
-        found.setdefault(line, set()).add(rule)
-    assert found.keys() == wanted.keys()
-    assert {line: rules for line, rules in found.items() if wanted[line] not in rules} == {}
+        reported.setdefault(line, set()).add(rule)
+    assert reported.keys() == expected.keys()
+    assert {line: rules for line, rules in reported.items() if expected[line] not in rules} == {}

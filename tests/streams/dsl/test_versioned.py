@@ -56,9 +56,9 @@ def told(table: Table) -> None:
     table.to_stream().to("out")
 
 
-def grouped(table: Table, kept: Materialized) -> None:
+def grouped(table: Table, store: Materialized) -> None:
     by_first = table.group_by(lambda k, v: (v[0], v), key_serde=str, value_serde=str)
-    told(by_first.aggregate(str, added, taken_back, value_serde=str, store=kept))
+    told(by_first.aggregate(str, added, taken_back, value_serde=str, store=store))
 
 
 def added(key: str, value: str, so_far: str) -> str:
@@ -77,19 +77,19 @@ def reduced(b: StreamsBuilder) -> Table:
 
 
 def reduce_told(b: StreamsBuilder) -> None:
-    kept = reduced(b).filter(lambda k, v: len(v) % 3 != 0)
-    all_of_them = kept.group_by(lambda k, v: ("all", v), key_serde=str, value_serde=str)
+    filtered = reduced(b).filter(lambda k, v: len(v) % 3 != 0)
+    all_of_them = filtered.group_by(lambda k, v: ("all", v), key_serde=str, value_serde=str)
     told(all_of_them.aggregate(str, added, taken_back, value_serde=str))
 
 
 def derived_kept(b: StreamsBuilder) -> None:
-    kept = table(b, "in", "versions").filter(lambda k, v: not v.startswith("x"), store=versioned("kept"))
-    told(kept.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)))
+    filtered = table(b, "in", "versions").filter(lambda k, v: not v.startswith("x"), store=versioned("kept"))
+    told(filtered.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)))
 
 
 def kept_versions(b: StreamsBuilder) -> None:
-    kept = b.table("in").filter(lambda k, v: not v.startswith("x"), store=versioned("kept"))
-    told(kept.map_values(lambda v: v + "!"))
+    filtered = b.table("in").filter(lambda k, v: not v.startswith("x"), store=versioned("kept"))
+    told(filtered.map_values(lambda v: v + "!"))
 
 
 def joined(left: Table, right: Table, kind: str, store: Materialized | None = None) -> Table:
@@ -102,8 +102,8 @@ def foreign_join(b: StreamsBuilder) -> None:
 
 
 def foreign_left_join(b: StreamsBuilder) -> None:
-    left, right, kept = table(b, "l", "ls"), table(b, "r", "rs"), versioned("joined")
-    told(left.left_join(right, joiner, foreign_key=lambda v: v[1:], store=kept))
+    left, right, store = table(b, "l", "ls"), table(b, "r", "rs"), versioned("joined")
+    told(left.left_join(right, joiner, foreign_key=lambda v: v[1:], store=store))
 
 
 def stream(b: StreamsBuilder) -> KStream[str, str]:
@@ -176,8 +176,8 @@ def shown(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def shown_version(found: VersionedRecord[str] | None) -> str:
-    return "-" if found is None else f"{found.value} {found.timestamp}"
+def shown_version(version: VersionedRecord[str] | None) -> str:
+    return "-" if version is None else f"{version.value} {version.timestamp}"
 
 
 def played(driver: TopologyTestDriver, line: str) -> list[str]:
@@ -197,8 +197,8 @@ def played(driver: TopologyTestDriver, line: str) -> list[str]:
             return [shown_version(store_of(driver).get(key, *map(int, as_of)))]
         case ["versions", key, begin, end, order]:
             is_up = order == "ascending"
-            found = store_of(driver).versions(key, number(begin), number(end), descending=not is_up)
-            kafkas = [each for each in found if kafka_finds(each, number(end))]
+            versions = store_of(driver).versions(key, number(begin), number(end), descending=not is_up)
+            kafkas = [each for each in versions if kafka_finds(each, number(end))]
             return [f"{shown_version(each)} {shown(each.valid_to)}" for each in kafkas]
     return []
 

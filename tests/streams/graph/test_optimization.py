@@ -81,11 +81,11 @@ def test_the_command_builds_with_the_file(tmp_path: Path, monkeypatch: pytest.Mo
         "application.id=a\nbootstrap.servers=b:1\ntopology.optimization=all\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["describe", f"{module}:{name}", "--config", str(tmp_path / "app.properties")]
     )
-    assert told.output.count("-repartition])") == 1, told.output
-    assert OPTIMIZED in told.output
+    assert result.output.count("-repartition])") == 1, result.output
+    assert OPTIMIZED in result.output
     assert CliRunner().invoke(app, ["describe", f"{module}:builder"]).output.count("-repartition])") == 2
     sys.modules.pop(module)
 
@@ -96,7 +96,7 @@ def test_names_that_nobody_gave_are_refused_on_request() -> None:
     joined.group_by(lambda key, value: value, name="by-value").count(store="counts")
     with pytest.raises(TopologyError) as refused:
         builder.build(ensure_explicit_internal_resource_naming=True)
-    told = str(refused.value)
+    message = str(refused.value)
     for name in (
         "state stores KSTREAM-AGGREGATE-STATE-STORE-0000000002, KSTREAM-REDUCE-STATE-STORE-0000000007",
         "KSTREAM-JOINTHIS-0000000016-store, ",
@@ -105,8 +105,8 @@ def test_names_that_nobody_gave_are_refused_on_request() -> None:
         "ensure.explicit.internal.resource.naming",
         "by store= and the topics by name=",
     ):
-        assert name in told
-    assert "by-value" not in told and "counts" not in told
+        assert name in message
+    assert "by-value" not in message and "counts" not in message
     with pytest.raises(TopologyError, match="ensure"):
         KafkaStreams(builder.build(), CONFIG, ensure_explicit_internal_resource_naming=True)
 

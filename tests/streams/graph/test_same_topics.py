@@ -102,5 +102,5 @@ def test_sliding_windows_of_one_moment(builder: StreamsBuilder[str, str]) -> Non
     with TopologyTestDriver(builder) as driver:
         for time in (0, 5, 5, 4, 5):
             driver.input_topic("t").pipe_input("k", "v", time)
-        told = driver.output_topic("out").read_key_values()
-    assert told == [("k@0-0", "1"), ("k@5-5", "1"), ("k@5-5", "2"), ("k@4-4", "1"), ("k@5-5", "3")]
+        output = driver.output_topic("out").read_key_values()
+    assert output == [("k@0-0", "1"), ("k@5-5", "1"), ("k@5-5", "2"), ("k@4-4", "1"), ("k@5-5", "3")]

@@ -68,13 +68,13 @@ class ByHand:
         pass
 
 
-def task_of(seen: list[Any], coroutines: ByHand, mapper: Any = doubled, **how: Any) -> Task:
+def task_of(outputs: list[Any], coroutines: ByHand, mapper: Any = doubled, **how: Any) -> Task:
     """Reads ``a``, whose values are the timestamps; notes keys, values and what is with them."""
 
     class Note(Processor[str, int]):
         def process(self, record: Record[str, int]) -> None:
             place = self.context.record_metadata
-            seen.append((record, place and place.offset, self.context.stream_time))
+            outputs.append((record, place and place.offset, self.context.stream_time))
 
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("a").map(lambda key, value: (str(value % 3), value)).map_values_async(
@@ -85,16 +85,16 @@ def task_of(seen: list[Any], coroutines: ByHand, mapper: Any = doubled, **how: A
 
 
 def test_results_have_their_records_time_place_and_headers() -> None:
-    seen: list[Any] = []
+    outputs: list[Any] = []
     coroutines = ByHand()
-    task = task_of(seen, coroutines, ordered="none")
+    task = task_of(outputs, coroutines, ordered="none")
     give(task, A, 10, 30, 20)
     task.process()
-    assert seen == []
+    assert outputs == []
     for which in (2, 0, 0):
         coroutines.finish(which)
         task.process()
-    assert seen == [
+    assert outputs == [
         (Record("2", 40, 20, ()), 2, 30),
         (Record("1", 20, 10, ()), 0, 10),
         (Record("0", 60, 30, ()), 1, 30),
@@ -110,9 +110,9 @@ def test_results_have_their_records_time_place_and_headers() -> None:
 )
 def test_any_latencies_keep_the_order(times: list[int], ordered: Ordered, limit: int, data: Any) -> None:
     """Whichever call is over first: nothing is lost, the bound holds, and what is to keep its order does."""
-    seen: list[Any] = []
+    outputs: list[Any] = []
     coroutines = ByHand()
-    task = task_of(seen, coroutines, ordered=ordered, max_in_flight=limit)
+    task = task_of(outputs, coroutines, ordered=ordered, max_in_flight=limit)
     give(task, A, *times)
     while True:
         processed = task.process()
@@ -124,16 +124,16 @@ def test_any_latencies_keep_the_order(times: list[int], ordered: Ordered, limit:
             keys = [call.record.key for call, _ in coroutines.running]  # type: ignore[attr-defined]
             assert len(set(keys)) == len(keys), "calls of one key follow each other"
         if processed and data.draw(st.booleans()):
-            assert task.flush().positions == {A: len(seen)}, "a commit has everything before its position"
+            assert task.flush().positions == {A: len(outputs)}, "a commit has everything before its position"
             continue
         coroutines.finish(data.draw(st.integers(0, len(coroutines.running) - 1)))
-    offsets = [offset for _, offset, _ in seen]
+    offsets = [offset for _, offset, _ in outputs]
     assert sorted(offsets) == list(range(len(times)))
     if ordered == "partition":
         assert offsets == sorted(offsets)
     if ordered == "key":
         for key in "012":
-            of_key = [offset for record, offset, _ in seen if record.key == key]
+            of_key = [offset for record, offset, _ in outputs if record.key == key]
             assert of_key == sorted(of_key)
 
 
@@ -150,18 +150,18 @@ def test_input_waits_at_the_bound_and_goes_on_below_it() -> None:
 
 
 def test_a_record_that_becomes_many_waits_within_the_node() -> None:
-    seen: list[Any] = []
+    outputs: list[Any] = []
     coroutines = ByHand()
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     many = builder.stream("a").flat_map(lambda key, value: [(str(n), n) for n in range(7)])
-    many.map_values_async(doubled, max_in_flight=3).foreach(lambda key, value: seen.append(value))
+    many.map_values_async(doubled, max_in_flight=3).foreach(lambda key, value: outputs.append(value))
     task, _ = make(builder, coroutines=coroutines)
     give(task, A, 5)
     task.process()
     assert coroutines.most == 3
     assert task.held_records == 3
     task.flush()
-    assert sorted(seen) == [0, 2, 4, 6, 8, 10, 12]
+    assert sorted(outputs) == [0, 2, 4, 6, 8, 10, 12]
 
 
 def test_a_flush_waits_for_all_also_behind_each_other_and_behind_tables() -> None:
@@ -181,9 +181,9 @@ def test_a_flush_waits_for_all_also_behind_each_other_and_behind_tables() -> Non
 
 
 def test_what_is_in_flight_when_a_task_is_closed_is_given_up() -> None:
-    seen: list[Any] = []
+    outputs: list[Any] = []
     coroutines = ByHand()
-    task = task_of(seen, coroutines)
+    task = task_of(outputs, coroutines)
     give(task, A, 1, 2, 4)
     task.process()
     coroutines.finish(0)
@@ -191,11 +191,11 @@ def test_what_is_in_flight_when_a_task_is_closed_is_given_up() -> None:
     task.close(clean=False)
     assert left
     assert coroutines.given_up[-len(left) :] == left
-    assert seen == []
+    assert outputs == []
     for _ in left:
         coroutines.finish(0)
     assert task.held_records == 0
-    assert seen == []
+    assert outputs == []
 
 
 def test_a_task_that_drains_takes_no_input() -> None:
@@ -211,17 +211,17 @@ def test_a_task_that_drains_takes_no_input() -> None:
 
 
 def test_keys_that_cannot_be_hashed_keep_their_order_too() -> None:
-    seen: list[Any] = []
+    outputs: list[Any] = []
     coroutines = ByHand()
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     lists = builder.stream("a").map(lambda key, value: ([value % 2], value))
-    lists.map_values_async(doubled).foreach(lambda key, value: seen.append((key, value)))
+    lists.map_values_async(doubled).foreach(lambda key, value: outputs.append((key, value)))
     task, _ = make(builder, coroutines=coroutines)
     give(task, A, 1, 2, 3)
     task.process()
     assert len(coroutines.running) == 2
     task.flush()
-    assert seen.index(([1], 2)) < seen.index(([1], 6))
+    assert outputs.index(([1], 2)) < outputs.index(([1], 6))
 
 
 # -- in the test driver
@@ -252,13 +252,13 @@ def test_keys_and_values_by_map_async() -> None:
 
 
 def test_a_context_is_shared_and_left() -> None:
-    told: list[str] = []
+    values: list[str] = []
 
     @asynccontextmanager
     async def session() -> AsyncIterator[int]:
-        told.append("entered")
+        values.append("entered")
         yield 10
-        told.append("left")
+        values.append("left")
 
     async def plus(key: str, value: int, session: int) -> int:
         return value + session
@@ -266,8 +266,8 @@ def test_a_context_is_shared_and_left() -> None:
     with TopologyTestDriver(builder_of(plus, context=session)) as driver:
         driver.input_topic("in").pipe_all([("a", 1), ("b", 2)])
         assert driver.output_topic("out").read_key_values() == [("a", 11), ("b", 12)]
-        assert told == ["entered"]
-    assert told == ["entered", "left"]
+        assert values == ["entered"]
+    assert values == ["entered", "left"]
 
 
 def test_attempts_and_what_comes_of_the_last() -> None:
@@ -318,7 +318,7 @@ def test_an_error_names_node_record_and_line() -> None:
 
 
 def test_a_failure_below_names_the_node_below_and_the_record() -> None:
-    seen: list[Any] = []
+    outputs: list[Any] = []
     coroutines = ByHand()
 
     class Fail(Processor[str, int]):
@@ -326,7 +326,7 @@ def test_a_failure_below_names_the_node_below_and_the_record() -> None:
             super().init(context)
 
         def process(self, record: Record[str, int]) -> None:
-            seen.append(record.value)
+            outputs.append(record.value)
             raise ValueError("no")
 
     builder = StreamsBuilder(key_serde=str, value_serde=int)

@@ -30,26 +30,26 @@ def driven(function: Callable[..., Any], handlers: Handlers | None = None, **how
     return TopologyTestDriver(builder, handlers=handlers)
 
 
-def sizes_of(batches: list[int], seen: list[Any], **how: Any) -> Task:
+def sizes_of(batches: list[int], outputs: list[Any], **how: Any) -> Task:
     def noted(values: list[int]) -> list[int]:
         batches.append(len(values))
         return [-value for value in values]
 
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     negative = builder.stream("a").map_values_batch(noted, **how)
-    negative.foreach(lambda key, value: seen.append(value))
+    negative.foreach(lambda key, value: outputs.append(value))
     task, _ = make(builder)
     return task
 
 
 def test_a_batch_ends_at_its_bound_and_with_the_records_at_hand() -> None:
     batches: list[int] = []
-    seen: list[Any] = []
-    task = sizes_of(batches, seen, max_records=100)
+    outputs: list[Any] = []
+    task = sizes_of(batches, outputs, max_records=100)
     give(task, A, *range(250))
     task.process()
     assert batches == [100, 100, 50]
-    assert seen == [-value for value in range(250)]
+    assert outputs == [-value for value in range(250)]
     assert (task.held_records, task.flush().positions) == (0, {A: 250})
 
 
@@ -182,10 +182,10 @@ class Point(msgspec.Struct):
 def test_arrow_batches() -> None:
     pa = pytest.importorskip("pyarrow")
     pc = pytest.importorskip("pyarrow.compute")
-    seen: list[Any] = []
+    outputs: list[Any] = []
 
     def fahrenheit(batch: Any) -> Any:
-        seen.append([(field.name, str(field.type)) for field in batch.schema])
+        outputs.append([(field.name, str(field.type)) for field in batch.schema])
         return pc.add(pc.multiply(pc.struct_field(batch["value"], "degrees"), 1.8), 32)
 
     builder = StreamsBuilder(key_serde=str, value_serde=Reading)
@@ -193,7 +193,7 @@ def test_arrow_batches() -> None:
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in").pipe_many([("a", Reading("s", 10.0)), (None, Reading("t", 20.0))], start=7)
         assert driver.output_topic("out").read_all() == [Record("a", 50.0, 7), Record(None, 68.0, 7)]
-    assert seen == [
+    assert outputs == [
         [
             ("key", "string"),
             ("value", "struct<sensor: string, degrees: double>"),

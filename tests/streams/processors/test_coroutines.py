@@ -107,15 +107,15 @@ def test_a_call_that_is_given_up_before_it_began_is_over() -> None:
 
 
 def test_contexts() -> None:
-    told: list[str] = []
+    values: list[str] = []
 
     @asynccontextmanager
     async def session() -> AsyncGenerator[str, None]:
-        told.append("entered")
-        if len(told) == 1:
+        values.append("entered")
+        if len(values) == 1:
             raise ConnectionError("not now")
         yield "session"
-        told.append("left")
+        values.append("left")
 
     @asynccontextmanager
     async def never() -> AsyncGenerator[str, None]:
@@ -128,25 +128,25 @@ def test_contexts() -> None:
         )
         assert [str(each) for each in first] == ["not now", "not now"]
         both = await asyncio.gather(*(coroutines.entered("node", session) for _ in range(2)))
-        assert (both, told) == (["session", "session"], ["entered", "entered"])
+        assert (both, values) == (["session", "session"], ["entered", "entered"])
         coroutines.start(Call("slow", lambda: coroutines.entered("slow", never)), over)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert coroutines.where_it_hangs() == "node slow, whose context is not entered yet"
 
     in_a_loop(test)
-    assert told == ["entered", "entered", "left"]
+    assert values == ["entered", "entered", "left"]
 
 
 async def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
     """Queued work may be cancelled while the work before it goes on."""
     worker, first, go_on = Worker(), threading.Event(), threading.Event()
-    seen: list[bool] = []
+    interruptions: list[bool] = []
 
     def work() -> None:
         first.set()
         go_on.wait()
-        seen.append(worker.interrupted.is_set())
+        interruptions.append(worker.interrupted.is_set())
 
     running = asyncio.create_task(worker.run(work))
     await asyncio.to_thread(first.wait)
@@ -159,7 +159,7 @@ async def test_only_work_that_is_cancelled_itself_is_interrupted() -> None:
     with pytest.raises(asyncio.CancelledError):
         await queued
     await worker.run(work)
-    assert seen == [False, True, False]
+    assert interruptions == [False, True, False]
     worker.close()
 
 

@@ -61,8 +61,8 @@ def made(way: str) -> Task:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     both = builder.stream("a").merge(builder.stream("b"))
     table = WAYS[way](both.group_by_key())
-    told = table.to_stream(key=key_of).filter(lambda key, value: key != "left out")
-    told.map_values(str).to("out", key_serde=str, value_serde=str)
+    output = table.to_stream(key=key_of).filter(lambda key, value: key != "left out")
+    output.map_values(str).to("out", key_serde=str, value_serde=str)
     topology = builder.build()
     (subtopology,) = topology.subtopologies
     stores = {name: open_store(topology.stores[name], None) for name in subtopology.stores}
@@ -73,7 +73,7 @@ def made(way: str) -> Task:
     return task
 
 
-def fed(task: Task, tp: TopicPartition, given: Given) -> None:
+def fed(task: Task, tp: TopicPartition, records: Given) -> None:
     rows = [
         (
             offset,
@@ -82,7 +82,7 @@ def fed(task: Task, tp: TopicPartition, given: Given) -> None:
             None if value is None else value.to_bytes(8, "big"),
             (),
         )
-        for offset, (time, key, value) in enumerate(given)
+        for offset, (time, key, value) in enumerate(records)
     ]
     task.add(tp, rows, len(rows), len(rows))
 
@@ -94,19 +94,19 @@ def outcome(way: str, a: Given, b: Given) -> dict[str, Any]:
     task = made(way)
     fed(task, A, a)
     fed(task, B, b)
-    told: dict[str, Any] = {"error": None}
+    effects: dict[str, Any] = {"error": None}
     try:
         task.process()
     except ProcessingError as error:
-        told["error"] = str(error)
+        effects["error"] = str(error)
     try:
         flush = task.flush()
-        told["changes"], told["positions"] = flush.changes, flush.positions
+        effects["changes"], effects["positions"] = flush.changes, flush.positions
     except ProcessingError as error:
-        told["error at the commit"] = str(error)
-    told["counts"], told["stream time"] = task.metrics, task.stream_time
-    told["output"] = task.take_output()
-    return told
+        effects["error at the commit"] = str(error)
+    effects["counts"], effects["stream time"] = task.metrics, task.stream_time
+    effects["output"] = task.take_output()
+    return effects
 
 
 @contextmanager

@@ -99,8 +99,8 @@ def test_all_kinds_of_windows_close(windows: Any, closed: list[str]) -> None:
             driver.input_topic("in").pipe_input("a", "", 8)
             driver.input_topic("in").pipe_input("a", "", 10)
             driver.advance_wall_clock(IDLE)
-            told = [key for key, _ in driver.output_topic("out").read_key_values()]
-        assert sorted(told) == sorted(closed), held_back
+            keys = [key for key, _ in driver.output_topic("out").read_key_values()]
+        assert sorted(keys) == sorted(closed), held_back
 
 
 events = st.lists(
@@ -108,12 +108,12 @@ events = st.lists(
 )
 
 
-def model(given: list[Any], size: int, grace: int) -> tuple[dict[str, int], int]:
+def model(events: list[Any], size: int, grace: int) -> tuple[dict[str, int], int]:
     """Final counts of closed windows and how many records were late, from nothing but the rules."""
     counts: dict[tuple[str, int], int] = {}
     stream_time = newest = -1
     idle, late = 0, 0
-    for each in given:
+    for each in events:
         if isinstance(each, int):
             idle += each
             if idle >= IDLE and newest >= 0:
@@ -133,18 +133,18 @@ def model(given: list[Any], size: int, grace: int) -> tuple[dict[str, int], int]
 
 @settings(max_examples=depth.times(60))
 @given(events, st.sampled_from([4, 10]), st.sampled_from([0, 3, 20]), st.booleans())
-def test_what_is_told_agrees_with_a_model(given: list[Any], size: int, grace: int, held_back: bool) -> None:
-    given = [*given, IDLE]
+def test_what_is_told_agrees_with_a_model(events: list[Any], size: int, grace: int, held_back: bool) -> None:
+    events = [*events, IDLE]
     with TopologyTestDriver(counting(TimeWindows(size, grace=grace), held_back=held_back)) as driver:
-        for each in given:
+        for each in events:
             if isinstance(each, int):
                 driver.advance_wall_clock(each)
             else:
                 driver.input_topic("in").pipe_input(each[0], "", each[1])
-        told = driver.output_topic("out").read_key_values()
+        output = driver.output_topic("out").read_key_values()
         late = sum(node.late_records_total for node in driver.metrics().values())
-    assert len(dict(told)) == len(told), "once each"
-    assert (dict(told), late) == model(given, size, grace)
+    assert len(dict(output)) == len(output), "once each"
+    assert (dict(output), late) == model(events, size, grace)
 
 
 def test_windows_above_windows_close_too() -> None:
@@ -335,8 +335,8 @@ def test_what_is_above_a_repartition_topic() -> None:
     first = builder.stream("a").join(other.to_table(), lambda one, two: one).repartition(name="x")
     first.select_key(lambda key, value: value).group_by_key(key_serde=str, name="y").count()
     builder.stream("c").to("d")
-    found = {number: sorted(sources) for number, sources in sources_upstream(builder.build()).items()}
-    assert sorted(found.values()) == [[], [], ["a", "b"], ["a", "b", "x-repartition"]]
+    upstream = {number: sorted(sources) for number, sources in sources_upstream(builder.build()).items()}
+    assert sorted(upstream.values()) == [[], [], ["a", "b"], ["a", "b", "x-repartition"]]
 
 
 # -- refused

@@ -95,7 +95,7 @@ def test_punctuation() -> None:
 
 
 def test_schedules_that_are_due_at_once_go_by_due_time_and_may_cancel_each_other() -> None:
-    seen: list[Any] = []
+    events: list[Any] = []
 
     class Look(Processor[str, int]):
         def init(self, context: ProcessorContext) -> None:
@@ -110,7 +110,7 @@ def test_schedules_that_are_due_at_once_go_by_due_time_and_may_cancel_each_other
 
         def fired(self, name: str, now: int) -> None:
             assert self.context.record_metadata is None
-            seen.append((name, now))
+            events.append((name, now))
             if now > 60:
                 self.cancel_quick()
 
@@ -121,7 +121,7 @@ def test_schedules_that_are_due_at_once_go_by_due_time_and_may_cancel_each_other
         driver.input_topic("in").pipe_input("a", 1, 5)
         for by in (20, 30, 15, 85):
             driver.advance_wall_clock(by)
-    assert seen == [
+    assert events == [
         ("quick", 20),
         *[("quick", 50), ("slow", 50), ("second", 50)],
         ("quick", 65),
@@ -130,7 +130,7 @@ def test_schedules_that_are_due_at_once_go_by_due_time_and_may_cancel_each_other
 
 
 def test_parents_begin_and_end_first() -> None:
-    seen: list[str] = []
+    events: list[str] = []
 
     class Look(Processor[str, int]):
         def __init__(self, name: str) -> None:
@@ -138,40 +138,40 @@ def test_parents_begin_and_end_first() -> None:
 
         def init(self, context: ProcessorContext) -> None:
             super().init(context)
-            seen.append(f"{self.name} begins")
+            events.append(f"{self.name} begins")
 
         def process(self, record: Record[str, int]) -> None:
             self.context.forward(record)
 
         def close(self) -> None:
-            seen.append(f"{self.name} ends")
+            events.append(f"{self.name} ends")
 
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").process(lambda: Look("parent")).process(lambda: Look("child")).to("out")
     with TopologyTestDriver(builder):
         pass
-    assert seen == ["parent begins", "child begins", "parent ends", "child ends"]
+    assert events == ["parent begins", "child begins", "parent ends", "child ends"]
 
 
 def test_metadata_times_and_children() -> None:
-    seen: list[Any] = []
+    events: list[Any] = []
 
     class Look(Processor[str, int]):
         def process(self, record: Record[str, int]) -> None:
             context = self.context
             assert context.record_metadata is not None
-            seen.append((context.task_id, context.record_metadata.offset, context.stream_time))
+            events.append((context.task_id, context.record_metadata.offset, context.stream_time))
             context.forward(record.with_key("x").with_value(5), child="sink")
             with pytest.raises(TopologyError, match="no child 'else'"):
                 context.forward(record, child="else")
 
         def close(self) -> None:
-            seen.append("closed")
+            events.append("closed")
 
     with TopologyTestDriver(pipeline(Look)) as driver:
         driver.input_topic("in").pipe_all([("a", 1), ("b", 2)], start=10, step=5)
         assert driver.output_topic("out").read_key_values() == [("x", 5), ("x", 5)]
-    assert seen == [("0_0", 0, 10), ("0_0", 1, 15), "closed"]
+    assert events == [("0_0", 0, 10), ("0_0", 1, 15), "closed"]
 
 
 class Committing(Processor[str, int]):
@@ -218,21 +218,21 @@ def test_a_schedule_may_ask_for_a_commit_where_nothing_else_needs_one() -> None:
 
 
 def test_processors_know_application_and_folder() -> None:
-    seen: list[Any] = []
+    events: list[Any] = []
 
     class Look(Processor[str, int]):
         def init(self, context: ProcessorContext) -> None:
             super().init(context)
-            seen.extend((context.application_id, context.state_dir))
+            events.extend((context.application_id, context.state_dir))
             (context.state_dir / "mine").write_text("x")
 
         def process(self, record: Record[str, int]) -> None:
-            seen.append((self.context.state_dir / "mine").read_text())
+            events.append((self.context.state_dir / "mine").read_text())
             self.context.commit()
 
     with TopologyTestDriver(pipeline(Look), application_id="a") as driver:
         driver.input_topic("in").pipe_input("k", 1)
-    application, folder, text = seen
+    application, folder, text = events
     assert (application, text) == ("a", "x")
     assert isinstance(folder, Path)
     assert not folder.exists()

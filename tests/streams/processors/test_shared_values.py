@@ -85,8 +85,8 @@ def test_what_is_forwarded_is_not_what_the_store_keeps(caching: bool) -> None:
         return value
 
     builder = builder_of_json()
-    kept = Materialized(name="totals", caching=caching)
-    totals = builder.stream("in").group_by_key().aggregate(dict, add, value_serde=dict, store=kept)
+    store = Materialized(name="totals", caching=caching)
+    totals = builder.stream("in").group_by_key().aggregate(dict, add, value_serde=dict, store=store)
     totals.to_stream().map_values(spoil).to("out")
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in", value_serde=dict).pipe_all([("a", {"n": 1}), ("a", {"n": 2})])

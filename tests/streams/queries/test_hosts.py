@@ -54,8 +54,8 @@ def test_a_member_says_where_it_answers() -> None:
 @pytest.mark.parametrize("more", [b"", b',"host":""', b',"host":"nonsense"', b',"host":"","news":[1]'])
 def test_one_that_does_not_is_understood(more: bytes) -> None:
     """Instances of the same version without this field, and with later ones, share tasks with ours."""
-    said = b'{"v":2,"active":["0_0"]%s}' % more
-    subscription = encode_versioned(ConsumerProtocolSubscription(topics=["in"], user_data=said), 1)
+    note = b'{"v":2,"active":["0_0"]%s}' % more
+    subscription = encode_versioned(ConsumerProtocolSubscription(topics=["in"], user_data=note), 1)
     assert protocol()._read_state("m", subscription) == MemberState(frozenset({FIRST}))
 
 
@@ -63,12 +63,12 @@ def test_every_member_is_told_what_others_have() -> None:
     ours, counts = protocol(), {"in": 2}
     members = {"a": MemberState(host=HERE), "b": MemberState(), "c": MemberState()}
     shares = {"a": Share([FIRST], [SECOND]), "b": Share([SECOND]), "c": Share()}
-    told = ours.read_assignment(ours._assignment(shares["b"], counts, None, hosts_of(members, shares)))
-    assert told.hosts == {HERE: HostTasks(frozenset({FIRST}), frozenset({SECOND}))}
-    assert told.partitions == {0: 2}
+    assignment = ours.read_assignment(ours._assignment(shares["b"], counts, None, hosts_of(members, shares)))
+    assert assignment.hosts == {HERE: HostTasks(frozenset({FIRST}), frozenset({SECOND}))}
+    assert assignment.partitions == {0: 2}
     silent = ours.read_assignment(ours._assignment(shares["b"], counts, None, {}))
     assert (silent.hosts, silent.partitions) == ({}, {}), "as of a leader that does not tell"
-    assert silent.active == told.active == {SECOND}
+    assert silent.active == assignment.active == {SECOND}
 
 
 def known() -> Hosts:

@@ -87,8 +87,8 @@ async def test_views_see_what_is_processed_before_it_is_committed(
         assert [key.key for key, _ in await windows.backward_all().to_list()] == ["b", "a", "a", "c"]
         assert [count for _, count in await sessions.backward_fetch("a").to_list()] == [2, 1]
         assert await windows.get("a", 10) == 2
-        found = await windows.fetch("a", 0, 10).to_list()
-        assert [(*key.window, count) for key, count in found] == [(0, 10, 1), (10, 20, 2)]
+        rows = await windows.fetch("a", 0, 10).to_list()
+        assert [(*key.window, count) for key, count in rows] == [(0, 10, 1), (10, 20, 2)]
         assert [key.key for key, _ in await windows.all().to_list()] == ["a", "a", "b", "c"]
         assert [(*key.window, count) for key, count in await sessions.fetch("a").to_list()] == [
             (1, 1, 1),
@@ -122,11 +122,11 @@ async def test_a_query_sees_no_record_halfway_and_may_be_given_up(
 ) -> None:
     """A query waits while a function of the topology blocks the thread between two writes of one record."""
     name = new_name("halfway")
-    begun, go_on = threading.Event(), threading.Event()
+    started, go_on = threading.Event(), threading.Event()
 
     def add(key: str, value: int, total: dict[str, int]) -> dict[str, int]:
         total["first"] = 1
-        begun.set()
+        started.set()
         assert go_on.wait(60)
         total["second"] = 1
         return total
@@ -137,7 +137,7 @@ async def test_a_query_sees_no_record_halfway_and_may_be_given_up(
     async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
         await app.wait_until_caught_up()
         await send(logd.bootstrap, f"{name}-in", ("a", 1))
-        await asyncio.to_thread(begun.wait, 60)
+        await asyncio.to_thread(started.wait, 60)
         view: Any = app.store("totals")
         answer = asyncio.ensure_future(view.get("a"))
         with pytest.raises(QueryTimedOut, match=r"within 0\.01 s.*ask again"):
@@ -159,9 +159,9 @@ async def test_an_answer_says_its_position_and_a_bound_refuses(
         await until(lambda: len(app.tasks) == 2)  # the other partition's may still be on its way
         result = await app.query("counts", KeyQuery("a"))
         assert result.position == Position({topic: {0: 1}})
-        found = result.only_partition_result
-        assert found is not None
-        assert found.get() == ValueAndTimestamp(2, 2)
+        partition_result = result.only_partition_result
+        assert partition_result is not None
+        assert partition_result.get() == ValueAndTimestamp(2, 2)
         assert await app.query("counts", KeyQuery("a"), position_bound=PositionBound.at(result.position))
         beyond = PositionBound.at(result.position.with_offset(topic, 0, 2))
         refused = (await app.query("counts", KeyQuery("a"), position_bound=beyond)).partition_results
@@ -272,10 +272,10 @@ async def test_a_global_table_is_read_whole(logd: LogdProcess, tmp_path: Path, n
 
 
 async def test_queries_are_answered_where_a_job_lets_them_and_have_a_bound() -> None:
-    worker, begun, go_on = Worker(), threading.Event(), threading.Event()
+    worker, started, go_on = Worker(), threading.Event(), threading.Event()
 
     def job(answered: list[bool]) -> None:
-        begun.set()
+        started.set()
         assert go_on.wait(60)
         worker.answer()
         answered.append(first.done())
@@ -284,7 +284,7 @@ async def test_queries_are_answered_where_a_job_lets_them_and_have_a_bound() -> 
 
     answered: list[bool] = []
     working = asyncio.create_task(worker.run(job, answered))
-    await asyncio.to_thread(begun.wait, 60)
+    await asyncio.to_thread(started.wait, 60)
     first, given_up = worker.ask(threading.get_ident), worker.ask(lambda: 1 / 0)
     others = [worker.ask(lambda: 1 / 0) for _ in range(QUERIES_MAX - 2)]
     assert worker.statistics()["worker_queries"] == QUERIES_MAX

@@ -81,8 +81,8 @@ async def two(
 
 
 def are_known(app: KafkaStreams) -> bool:
-    told = app.metadata_for_all_streams_clients()
-    return [len(each.tasks) for each in told] == [len(each.standby_tasks) for each in told] == [2, 2]
+    hosts = app.metadata_for_all_streams_clients()
+    return [len(each.tasks) for each in hosts] == [len(each.standby_tasks) for each in hosts] == [2, 2]
 
 
 @depth.deep
@@ -115,14 +115,14 @@ def is_at(app: KafkaStreams, key: str, host: HostInfo | None) -> bool:
 
 
 async def pages(http: httpx.AsyncClient, *, limit: int) -> list[str]:
-    found: list[str] = []
+    keys: list[str] = []
     params: dict[str, Any] = {"limit": limit}
     while True:
         page = (await http.get("/stores/counts", params=params)).json()
         assert len(page["rows"]) <= limit
-        found += [row["key"] for row in page["rows"]]
+        keys += [row["key"] for row in page["rows"]]
         if page["next"] is None:
-            return found
+            return keys
         params["next"] = page["next"]
 
 
@@ -154,12 +154,12 @@ async def test_copies_answer_where_they_will_do(
         assert await stale.get(key) == 2
 
         # The other one works on, but nobody reaches it.
-        gone = str(second.host)
+        address = str(second.host)
         await second._close_view()
         async with client(first) as http:
             refusal = await http.get(f"/stores/counts/{key}")
             assert refusal.status_code == 503
-            assert f"{gone} does not answer" in refusal.json()["message"]
+            assert f"{address} does not answer" in refusal.json()["message"]
             assert "stale=true" in refusal.json()["message"]
             answer = (await http.get(f"/stores/counts/{key}?stale=true")).json()
             assert (answer["value"], answer["active"]) == (2, False)

@@ -44,8 +44,8 @@ def key_values(folder: Path | None, *, value: Any = int) -> KeyValueStore[str, A
 
 
 def versioned(folder: Path | None) -> VersionedStore[str, int]:
-    kept = {"history_retention_ms": 50, "segment_interval_ms": 10}
-    spec = StoreSpec(name="v", kind="versioned_key_value", key_serde=str, value_serde=int, **kept)
+    options = {"history_retention_ms": 50, "segment_interval_ms": 10}
+    spec = StoreSpec(name="v", kind="versioned_key_value", key_serde=str, value_serde=int, **options)
     store = open_store(spec, folder)
     assert isinstance(store, VersionedStore)
     return store
@@ -95,17 +95,17 @@ def test_pages_are_what_a_scan_sees(
 
 def assert_like_a_scan(store: KeyValueStore[str, Any], chance: random.Random) -> None:
     lower, upper = sorted(chance.sample(KEYS, 2))
-    dirty, held = dict(store._entries.dirty), len(store._entries)
+    dirty, entries = dict(store._entries.dirty), len(store._entries)
     limit = chance.randrange(1, 4)
     rows = all_rows(store, RangeQuery, lower=lower, upper=upper, limit=limit)
     backwards = all_rows(store, RangeQuery, lower=lower, upper=upper, limit=limit, descending=True)
     assert backwards == rows[::-1]
     assert all_rows(store, RangeQuery, descending=True) == all_rows(store, RangeQuery)[::-1]
     keys = {key: read(store, KeyQuery(key)) for key in KEYS}
-    assert (store._entries.dirty, len(store._entries)) == (dirty, held), "the cache is left as it was"
+    assert (store._entries.dirty, len(store._entries)) == (dirty, entries), "the cache is left as it was"
     assert [(row.key, row.value) for row in rows] == list(store.range(lower, upper))
     assert keys == {
-        key: None if (found := store.get(key)) is None else (found, store.get_timestamp(key)) for key in KEYS
+        key: None if (value := store.get(key)) is None else (value, store.get_timestamp(key)) for key in KEYS
     }
 
 
@@ -131,8 +131,8 @@ def test_windows_of_a_key_are_not_those_of_a_longer_one(tmp_path: Path) -> None:
     assert starts(store, "a", limit=2, descending=True) == [70_000, 20, 10, 0]
     everything = all_rows(store, WindowRangeQuery)
     assert all_rows(store, WindowRangeQuery, descending=True, limit=3) == everything[::-1]
-    found = all_rows(store, WindowRangeQuery, time_from=10, time_to=10, limit=1)
-    assert {row.key for row in found} == {Windowed(key, Window(10, 20)) for key in ("a", "a\x00", "b")}
+    rows = all_rows(store, WindowRangeQuery, time_from=10, time_to=10, limit=1)
+    assert {row.key for row in rows} == {Windowed(key, Window(10, 20)) for key in ("a", "a\x00", "b")}
     store.put("a", 300_000, 1)
     assert starts(store, "a") == [300_000], "the others are past retention"
     store.close()
@@ -170,8 +170,8 @@ def test_versions_are_what_the_store_itself_finds(seed: int, tmp_path: Path) -> 
             store.shrink()
         key, first = chance.choice(KEYS), chance.randrange(number * 3 + 1)
         span = first, first + chance.randrange(60)
-        held = len(store._entries), store.key_times.bytes
-        asked = [
+        in_memory = len(store._entries), store.key_times.bytes
+        queries = [
             read(store, VersionedKeyQuery(key)),
             read(store, VersionedKeyQuery(key, first)),
             read(store, MultiVersionedKeyQuery(key, *span)),
@@ -179,9 +179,9 @@ def test_versions_are_what_the_store_itself_finds(seed: int, tmp_path: Path) -> 
             read(store, MultiVersionedKeyQuery(key, descending=False)),
             read(store, MultiVersionedKeyQuery(key, limit=1)),
         ]
-        assert (len(store._entries), store.key_times.bytes) == held
+        assert (len(store._entries), store.key_times.bytes) == in_memory
         ever = list(store.versions(key))
-        assert asked == [
+        assert queries == [
             store.get(key),
             store.get(key, first),
             list(store.versions(key, *span)),

@@ -151,23 +151,23 @@ def test_what_is_not_over_at_the_end_of_a_revoke_is_given_up(
     settings: Any = {"processing_guarantee": guarantee, "max_poll_interval_ms": 1000}
 
     async def case() -> None:
-        held, free = Gate(), Gate()
+        blocked, free = Gate(), Gate()
         free.opened.set()
         await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
         await produce(logd.bootstrap, f"{name}-in", row("held", 1), row("free", 2), row("held", 3))
-        app = start(gated(name, held), logd.bootstrap, name, tmp_path / "1", **settings)
+        app = start(gated(name, blocked), logd.bootstrap, name, tmp_path / "1", **settings)
         async with app:
-            await until(lambda: held.waiting == 1)
+            await until(lambda: blocked.waiting == 1)
             async with asyncio.timeout(30):
                 await app.close()
-            assert held.cancelled == 1
-        held.opened.set()
+            assert blocked.cancelled == 1
+        blocked.opened.set()
         async with start(gated(name, free), logd.bootstrap, name, tmp_path / "2", **settings) as other:
             await other.wait_until_caught_up()
         if guarantee == "exactly_once_v2":
-            found = await written(logd.bootstrap, name)
-            assert sorted(found) == [("free", 2), ("held", 1), ("held", 3)]
-            assert found.index(("held", 1)) < found.index(("held", 3))
+            output = await written(logd.bootstrap, name)
+            assert sorted(output) == [("free", 2), ("held", 1), ("held", 3)]
+            assert output.index(("held", 1)) < output.index(("held", 3))
 
     with caplog.at_level(logging.WARNING):
         run(case)
@@ -205,9 +205,9 @@ def test_a_coroutine_that_hangs_costs_the_membership_and_is_named(
 
     with caplog.at_level(logging.WARNING):
         run(case)
-    wanted = f"node gate ({__file__}, line "
+    expected = f"node gate ({__file__}, line "
     assert any(
-        wanted in record.getMessage() and "max.poll.interval.ms (300 ms)" in record.getMessage()
+        expected in record.getMessage() and "max.poll.interval.ms (300 ms)" in record.getMessage()
         for record in caplog.records
     ), caplog.text
 

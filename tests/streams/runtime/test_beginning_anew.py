@@ -73,8 +73,8 @@ def test_kafkas_tool_has_an_application_begin_anew(
 
     async def internal() -> list[str]:
         async with Client(logd.bootstrap) as client:
-            found = (await client.metadata(None)).topics
-        return sorted(topic for topic in found if topic.startswith(f"{name}-counts"))
+            topics = (await client.metadata(None)).topics
+        return sorted(topic for topic in topics if topic.startswith(f"{name}-counts"))
 
     async def begin() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
@@ -120,5 +120,5 @@ async def test_full_caches_are_committed_before_their_time(
             await committed() and await read_last(logd.bootstrap, f"{name}-out", partitions=1)
         ):
             await asyncio.sleep(0.01)
-    found = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
-    assert len(found) == 500
+    output = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
+    assert len(output) == 500

@@ -105,8 +105,8 @@ async def test_a_stream_meets_all_that_the_table_had_at_the_start(
     async with application(bootstrap, name, tmp_path) as app:
         await app.wait_until_caught_up()
     assert sum(applied) == 1, "it went on from where it was"
-    found = await results(bootstrap, name)
-    assert [found[key] for key in (b"7", b"8", b"9")] == [b"later=6", b"late=5", b"c2-3=3"]
+    output = await results(bootstrap, name)
+    assert [output[key] for key in (b"7", b"8", b"9")] == [b"later=6", b"late=5", b"c2-3=3"]
 
     applied.clear()
     checkpoint.unlink()  # as after a kill at the first start
@@ -114,8 +114,8 @@ async def test_a_stream_meets_all_that_the_table_had_at_the_start(
     async with application(bootstrap, name, tmp_path) as app:
         await app.wait_until_caught_up()
     assert sum(applied) > 150
-    found = await results(bootstrap, name)
-    assert [found[key] for key in (b"10", b"11")] == [b"c0-7=None", b"c1-9=9"]
+    output = await results(bootstrap, name)
+    assert [output[key] for key in (b"10", b"11")] == [b"c0-7=None", b"c1-9=9"]
 
 
 async def test_a_table_of_a_topic_that_was_made_anew_begins_anew(

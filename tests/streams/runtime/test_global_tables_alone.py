@@ -57,9 +57,9 @@ async def test_it_runs_is_queried_and_joins_no_group(
     await make_topics(bootstrap, **{f"{name}-g": 3, f"{name}-h": 1})
     await produce(bootstrap, f"{name}-g", (b"a", b"one"), partition=2)
     await produce(bootstrap, f"{name}-h", (b"b", b"four"))
-    seen: list[State] = []
+    states: list[State] = []
     app = start(topology(name), bootstrap, name, tmp_path, **settings)
-    app.add_state_listener(lambda new, old: seen.append(new))
+    app.add_state_listener(lambda new, old: states.append(new))
     async with app:
         assert app.state is State.RUNNING
         await app.wait_until_caught_up()
@@ -71,7 +71,7 @@ async def test_it_runs_is_queried_and_joins_no_group(
         assert (host.host, host.state_store_names) == (HostInfo("127.0.0.1", 7), {"kept", "lengths"})
         assert (app.tasks, await app.lag(), app.summary()["tasks"]) == ([], 0, [])
         assert name not in await groups(bootstrap)
-    assert seen == [State.REBALANCING, State.RUNNING, State.PENDING_SHUTDOWN, State.NOT_RUNNING]
+    assert states == [State.REBALANCING, State.RUNNING, State.PENDING_SHUTDOWN, State.NOT_RUNNING]
     await produce(bootstrap, f"{name}-h", (b"c", b"fives"))
     async with start(topology(name), bootstrap, name, tmp_path, **settings) as app:
         assert await value_of(app, "kept", "a") == "two"

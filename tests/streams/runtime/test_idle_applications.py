@@ -58,7 +58,7 @@ async def test_windows_that_closed_stay_closed_after_a_restart_without_state(
     shutil.rmtree(tmp_path)
     await produce(logd.bootstrap, name, (b"a", 6), (b"c", 12))
     async with start(topology(name, held_back=held_back), logd.bootstrap, name, tmp_path, **settings) as app:
-        while len(told := await read_last(logd.bootstrap, f"{name}-out", partitions=1)) < 3:
+        while len(output := await read_last(logd.bootstrap, f"{name}-out", partitions=1)) < 3:
             pass
         await until(lambda: sum(node.late_records_total for node in app.metrics().values()) == 1)
-    assert told == {b"a0": b"1", b"b0": b"2", b"c10": b"1"}
+    assert output == {b"a0": b"1", b"b0": b"2", b"c10": b"1"}

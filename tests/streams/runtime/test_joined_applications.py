@@ -65,12 +65,12 @@ async def test_joins_are_exact_when_killed_in_a_commit(
     await catch_up(bootstrap, prefix, state)
 
     pairs = await joining.read(bootstrap, prefix, "pairs")
-    found = {(key, *value, timestamp) for key, value, timestamp in pairs if not key.startswith("end")}
+    output = {(key, *value, timestamp) for key, value, timestamp in pairs if not key.startswith("end")}
     expected = set(joining.expected_pairs(events))
     # As in Kafka Streams a record that comes after its window goes out by itself at once, though it may
     # meet one within the grace; how late records are depends on the order in which partitions are read.
-    assert found >= expected
-    assert {each for each in found if None not in each} == {each for each in expected if None not in each}
+    assert output >= expected
+    assert {each for each in output if None not in each} == {each for each in expected if None not in each}
     last = {key: value for key, value, _ in await joining.read(bootstrap, prefix, "bought")}
     assert {key: value for key, value in last.items() if value is not None} == joined_rows(rows)
 

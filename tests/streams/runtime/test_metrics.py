@@ -93,8 +93,8 @@ def of_all_kinds(name: str) -> Topology:
     builder.table(f"{name}-b", store=Materialized(name="versions", history_retention=timedelta(hours=1)))
     source = builder.stream([f"{name}-in", f"{name}-a"], name="source")
     counts = source.group_by_key().windowed_by(TimeWindows(10, grace=0)).count(store="hours")
-    held = counts.suppress(Suppressed.until_window_closes(name="held"))
-    held.to_stream(lambda windowed, count: windowed.key).to(f"{name}-out", name="held-out")
+    suppressed = counts.suppress(Suppressed.until_window_closes(name="held"))
+    suppressed.to_stream(lambda windowed, count: windowed.key).to(f"{name}-out", name="held-out")
     source.group_by_key().windowed_by(SessionWindows(10, grace=0)).count(store="sessions")
     source.group_by_key().reduce(max, store="largest")
     source.to(lambda key, value, context: f"{name}-{key}", name="chooser", key_serde=str, value_serde=int)
@@ -124,10 +124,10 @@ async def test_topics_and_what_is_held_back(
         # What "b" brought is chosen to go where the table reads, and comes back.
         assert topic("chooser", "b") == {"records-produced-total": 1}
         assert topic("held-out", "out") == {"records-produced-total": 2}
-        held = tell("stream-state-metrics", in_memory_suppression_state_id="held-store")
-        assert held["suppression-buffer-count-max"] == 2, "of c and of b"
+        suppression = tell("stream-state-metrics", in_memory_suppression_state_id="held-store")
+        assert suppression["suppression-buffer-count-max"] == 2, "of c and of b"
         # A key with its window is 9 or 17 bytes.
-        assert held["suppression-buffer-size-max"] > 2 * (8 + 9 + 8)
+        assert suppression["suppression-buffer-size-max"] > 2 * (8 + 9 + 8)
         latency = tell("stream-processor-node-metrics", processor_node_id="source")
         assert latency["record-e2e-latency-min"] <= latency["record-e2e-latency-avg"]
         assert latency["record-e2e-latency-max"] == pytest.approx(time.time() * 1000, rel=1e-3)
@@ -149,8 +149,8 @@ async def test_paused_standbys(logd: LogdProcess, tmp_path: Path, new_name: Call
         tell = app.registry.values
 
         def standbys() -> list[float]:
-            told = tell("stream-state-updater-metrics")
-            return [told[f"standby-{each}-tasks"] for each in ("updating", "paused")]
+            metrics_of_group = tell("stream-state-updater-metrics")
+            return [metrics_of_group[f"standby-{each}-tasks"] for each in ("updating", "paused")]
 
         await until(lambda: standbys() == [PARTITIONS // 2, 0])
         app.pause()
@@ -171,8 +171,8 @@ async def test_what_waits_is_told_and_what_is_dropped(
         # Seven bytes are no number.
         await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)), (b"b", bytes(7)))
         await app.wait_until_caught_up()
-        told = tell("stream-task-metrics", task_id="0_0")
-        assert (told["process-total"], told["dropped-records-total"]) == (1, 1)
+        metrics_of_group = tell("stream-task-metrics", task_id="0_0")
+        assert (metrics_of_group["process-total"], metrics_of_group["dropped-records-total"]) == (1, 1)
     assert app.registry.values("stream-task-metrics") == {}
 
 
@@ -181,10 +181,10 @@ async def test_how_far_a_restore_is(
     logd: LogdProcess, tmp_path: Path, new_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = new_name("restores")
-    seen, apply = threading.Event(), StoreRestore.apply
+    measured, apply = threading.Event(), StoreRestore.apply
 
     def apply_when_seen(restore: StoreRestore, fetched: Fetched) -> None:
-        seen.wait(60)
+        measured.wait(60)
         apply(restore, fetched)
 
     await prepare(logd.bootstrap, prefix, EVENTS)
@@ -203,7 +203,7 @@ async def test_how_far_a_restore_is(
             await until(lambda: tell("streams-queues")["restorer_jobs"] > 0)
             assert tell("streams-queues")["oldest_restorer_job_seconds"] > 0
         finally:
-            seen.set()
+            measured.set()
         await app.wait_until_caught_up()
         assert remaining() == 0
         assert tell("stream-state-updater-metrics")["active-restoring-tasks"] == 0

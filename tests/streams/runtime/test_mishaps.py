@@ -187,7 +187,7 @@ def test_at_least_once_a_revoke_is_over_in_time(
 ) -> None:
     """Slow code has made output that is not acknowledged: it is given up, and its input is read again."""
     name, acknowledged = new_name("in-time"), asyncio.Event()
-    begun, slow = threading.Event(), threading.Event()
+    started, slow = threading.Event(), threading.Event()
     original = Output.settle
 
     async def settle(self: Output, sent: Any) -> None:
@@ -195,7 +195,7 @@ def test_at_least_once_a_revoke_is_over_in_time(
         await original(self, sent)
 
     def wait(key: str, value: int) -> None:
-        begun.set()
+        started.set()
         assert slow.wait(30)
 
     def topology() -> Topology:
@@ -210,7 +210,7 @@ def test_at_least_once_a_revoke_is_over_in_time(
         monkeypatch.setattr(Output, "settle", settle)
         app = start(topology(), logd.bootstrap, name, tmp_path, max_poll_interval_ms=700)
         async with app:
-            await until(begun.is_set)
+            await until(started.is_set)
             revoking = asyncio.create_task(app._instance.loop.revoked())
             await asyncio.sleep(0)
             slow.set()
@@ -355,11 +355,11 @@ async def test_a_state_folder_deleted_under_an_application_costs_a_restore(
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream(f"{name}-in").group_by_key().count(store="counts")
     await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-    for seen in (1, 2):
+    for count in (1, 2):
         await produce(logd.bootstrap, f"{name}-in", (b"a", bytes(8)))
         async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
             await app.wait_until_caught_up()
-            assert dict(app.stores("counts")[0].all()) == {"a": seen}  # type: ignore[attr-defined]
+            assert dict(app.stores("counts")[0].all()) == {"a": count}  # type: ignore[attr-defined]
             shutil.rmtree(tmp_path)
     assert app.state is State.NOT_RUNNING
 

@@ -38,8 +38,8 @@ async def results(bootstrap: str, name: str) -> dict[str, str]:
     return {key.decode(): (value or b"").decode() for key, value in rows.items()}
 
 
-async def until_results(bootstrap: str, name: str, wanted: dict[str, str]) -> None:
-    while await results(bootstrap, name) != wanted:  # noqa: ASYNC110 - it is asked of the broker
+async def until_results(bootstrap: str, name: str, expected: dict[str, str]) -> None:
+    while await results(bootstrap, name) != expected:  # noqa: ASYNC110 - it is asked of the broker
         await asyncio.sleep(0.05)
 
 

@@ -150,9 +150,9 @@ def test_a_changelog_that_may_not_be_deleted_from_is_told_of_once(
 
     with caplog.at_level(logging.WARNING, "streams"):
         run(case)
-    (said,) = (record.getMessage() for record in caplog.records if "not purged" in record.getMessage())
-    assert said.startswith(f"{tp.topic} is not purged, and grows: POLICY_VIOLATION")
-    assert "cleanup.policy=compact,delete" in said
+    (message,) = (record.getMessage() for record in caplog.records if "not purged" in record.getMessage())
+    assert message.startswith(f"{tp.topic} is not purged, and grows: POLICY_VIOLATION")
+    assert "cleanup.policy=compact,delete" in message
 
 
 def test_a_purge_that_fails_is_made_up_for(
@@ -194,12 +194,12 @@ def test_a_purge_that_fails_is_made_up_for(
 
 def test_one_purge_at_a_time_every_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     tp, other = TopicPartition("app-x-repartition", 0), TopicPartition("in", 0)
-    asked: list[dict[TopicPartition, int]] = []
+    requests: list[dict[TopicPartition, int]] = []
     go_on = asyncio.Event()
     now = 0
 
     async def delete_records(self: Admin, before: Mapping[TopicPartition, int]) -> Any:
-        asked.append(dict(before))
+        requests.append(dict(before))
         await go_on.wait()
 
     async def turn() -> None:
@@ -211,22 +211,22 @@ def test_one_purge_at_a_time_every_interval(monkeypatch: pytest.MonkeyPatch) -> 
         nonlocal now
         purge.committed({tp: 5, other: 9})
         await turn()
-        assert asked == [], "not due yet"
+        assert requests == [], "not due yet"
         now = 10
         await turn()
-        assert asked == [{tp: 5}]
+        assert requests == [{tp: 5}]
         purge.committed({tp: 7})
         now = 20
         await turn()
-        assert len(asked) == 1, "the first is under way"
+        assert len(requests) == 1, "the first is under way"
         go_on.set()
         await turn()
         await turn()
-        assert asked == [{tp: 5}, {tp: 7}]
+        assert requests == [{tp: 5}, {tp: 7}]
         purge.committed({tp: 7, other: 10})
         now = 30
         await turn()
-        assert len(asked) == 2, "nothing new"
+        assert len(requests) == 2, "nothing new"
         await purge.close()
 
     monkeypatch.setattr(Admin, "delete_records", delete_records)

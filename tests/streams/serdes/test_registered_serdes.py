@@ -43,8 +43,8 @@ CHAIR_BYTES = b"\x0achair\x08"
 
 @pytest.fixture
 def asked() -> Iterator[StandInRegistry]:
-    with asked_registry({"/schemas/ids/7": {"schema": json.dumps(ORDER)}}) as found:
-        yield found
+    with asked_registry({"/schemas/ids/7": {"schema": json.dumps(ORDER)}}) as registry:
+        yield registry
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def messages() -> tuple[Any, Any, bytes]:
     inner.field.add(name="x", number=1, type=5, label=1)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = [pool.FindMessageTypeByName(name) for name in ("shop.Outer", "shop.Outer.Other.Inner")]
-    first, last = map(message_factory.GetMessageClass, found)
+    descriptors = [pool.FindMessageTypeByName(name) for name in ("shop.Outer", "shop.Outer.Other.Inner")]
+    first, last = map(message_factory.GetMessageClass, descriptors)
     return first, last, file.SerializeToString()
 
 
@@ -146,10 +146,10 @@ def test_what_a_registry_refuses_names_subject_and_url(
     serde = RegisteredAvro(client, ORDER, subject="refused")
     with pytest.raises(
         RegistryFailed, match=r"subject 'refused'.*/subjects/refused/versions answers 404"
-    ) as told:
+    ) as error:
         serde.serialize(CHAIR)
-    assert not isinstance(told.value, RegistryUnavailable)
-    assert "Schema being registered is bad" in str(told.value)
+    assert not isinstance(error.value, RegistryUnavailable)
+    assert "Schema being registered is bad" in str(error.value)
     with pytest.raises(RegistryFailed, match=r"schema 8 cannot be read: http://.*/schemas/ids/8 answers 404"):
         serde.deserialize(b"\0\0\0\0\x08" + CHAIR_BYTES)
     asked.answers["/schemas/ids/8"] = {"schema": "{}", "schemaType": "JSON"}
@@ -165,15 +165,15 @@ def test_who_asks_says_who_they_are(asked: StandInRegistry) -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    kept: LruCache[int, int] = LruCache(2)
+    cache: LruCache[int, int] = LruCache(2)
     made: list[int] = []
 
     def make(key: int) -> int:
         made.append(key)
         return key
 
-    assert [kept.get(key, make) for key in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
-    assert made == [1, 2, 3, 2] and len(kept) == 2
+    assert [cache.get(key, make) for key in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
+    assert made == [1, 2, 3, 2] and len(cache) == 2
 
 
 def test_an_outage_loses_no_record(asked: StandInRegistry) -> None:

@@ -126,11 +126,11 @@ async def test_a_global_table_is_read_anew_when_the_application_starts_again(
     name = new_name("damaged")
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     table = builder.global_table(f"{name}-table", store="table")
-    found: list[int | None] = []
+    checkpoints: list[int | None] = []
     joined = builder.stream(f"{name}-in").left_join(
         table, lambda value, other: other, key_selector=lambda key, value: key
     )
-    joined.foreach(lambda key, value: found.append(value))
+    joined.foreach(lambda key, value: checkpoints.append(value))
     rows = [(b"%04d" % n, n.to_bytes(8, "big")) for n in range(KEYS)]
     await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-table": 1})
     await produce(logd.bootstrap, f"{name}-table", *rows)
@@ -145,7 +145,7 @@ async def test_a_global_table_is_read_anew_when_the_application_starts_again(
             await app.wait_until_caught_up()
     async with start(builder.build(), logd.bootstrap, name, tmp_path) as app:
         await app.wait_until_caught_up()
-    assert found == [7, 7]
+    assert checkpoints == [7, 7]
 
 
 def test_a_global_table_that_could_not_be_flushed_is_read_anew(
@@ -183,14 +183,14 @@ def test_an_application_restores_what_is_damaged(
 
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-        for seen in (1, 2):
+        for count in (1, 2):
             await produce(logd.bootstrap, f"{name}-in", *rows)
             async with start(
                 builder.build(), logd.bootstrap, name, tmp_path, processing_guarantee=guarantee
             ) as app:
                 await app.wait_until_caught_up()
                 counts = dict(app.stores("counts")[0].all())  # type: ignore[attr-defined]
-            assert counts == {key.decode(): seen for key, _ in rows}
+            assert counts == {key.decode(): count for key, _ in rows}
             flip(data_file(tmp_path / name / "0_0" / "rocksdb" / "counts"))
 
     with caplog.at_level(logging.WARNING):

@@ -116,8 +116,8 @@ def test_a_scan_sees_what_changed_since_the_last(tmp_path: Path) -> None:
                 store.put(key, turn)
                 expected[key] = turn
         lower, upper = sorted(f"{chance.randrange(500):03}" for _ in range(2))
-        found = list(store.range(lower, upper))
-        assert found == sorted((k, v) for k, v in expected.items() if lower <= k <= upper)
+        rows = list(store.range(lower, upper))
+        assert rows == sorted((k, v) for k, v in expected.items() if lower <= k <= upper)
         if chance.random() < 0.1:
             store.drain()
             assert list(store.all()) == sorted(expected.items())
@@ -129,12 +129,12 @@ def test_a_scan_sees_what_changed_since_the_last(tmp_path: Path) -> None:
 def test_a_listener_may_scan_the_store_it_hears_of() -> None:
     """Before all of it is pending some keys are in no place that a scan looks at."""
     store = key_value_store(MemoryBackend())
-    seen: list[Any] = []
-    store.listener = lambda changes: seen.append(list(store.all()))
+    scans: list[Any] = []
+    store.listener = lambda changes: scans.append(list(store.all()))
     store.put("a", 1)
     store.put("b", 2)
     store.drain()
-    assert seen == [[("a", 1), ("b", 2)]]
+    assert scans == [[("a", 1), ("b", 2)]]
 
 
 def test_sorted_keys_are_a_sorted_set() -> None:
@@ -203,8 +203,10 @@ def test_keys_that_were_laid_out_otherwise_are_restored(
         caplog.clear()
         store = open_store(window_spec(10 * MINUTE), tmp_path)
         assert (store.backend.checkpoint, store.scan()) == (None, [])
-        said = "".join(record.getMessage() for record in caplog.records if record.name.startswith("streams."))
-        assert expected in said and bool(said) == bool(expected)
+        messages = "".join(
+            record.getMessage() for record in caplog.records if record.name.startswith("streams.")
+        )
+        assert expected in messages and bool(messages) == bool(expected)
         store.close()
 
 

@@ -29,12 +29,12 @@ def test_several_stores_stay_within_the_budget(tmp_path: Path) -> None:
         [sys.executable, "-m", "tests.streams.support.filling", *arguments], capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert told["read"] == READS
-    assert told["files"] > STORES, "the budget had stores write files"
-    assert told["cache"] <= 5 * MB
+    report = json.loads(ended.stdout)
+    assert report["read"] == READS
+    assert report["files"] > STORES, "the budget had stores write files"
+    assert report["cache"] <= 5 * MB
     state = KEYS * STORES * len(VALUE)
-    assert told["peak"] - told["before"] < 32 * MB < state
+    assert report["peak"] - report["before"] < 32 * MB < state
 
 
 def test_stores_share_the_cache(tmp_path: Path) -> None:

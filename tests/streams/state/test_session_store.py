@@ -45,8 +45,8 @@ def commit(store: Any, checkpoint: int = 1) -> dict[bytes, tuple[bytes | None, i
 
 
 def test_sessions_are_found_by_their_ends_and_starts(store: SessionStore[str, int]) -> None:
-    given = {("a", 0, 10): 1, ("a", 5, 7): 2, ("ab", 0, 10): 3, ("a", 20, 30): 4, ("b", 6, 6): 5}
-    for (key, start, end), value in given.items():
+    sessions = {("a", 0, 10): 1, ("a", 5, 7): 2, ("ab", 0, 10): 3, ("a", 20, 30): 4, ("b", 6, 6): 5}
+    for (key, start, end), value in sessions.items():
         store.put(session(key, start, end), value)
     for checkpoint in (1, 2):
         assert list(store.fetch("a")) == [(Window(5, 7), 2), (Window(0, 10), 1), (Window(20, 30), 4)]
@@ -177,8 +177,8 @@ def test_a_processor_may_use_a_session_store() -> None:
     with TopologyTestDriver(builder) as driver:
         for value, timestamp in ((1, 0), (2, 20), (4, 9), (8, 60), (16, 12)):
             driver.input_topic("in").pipe_input("a", value, timestamp)
-        found = driver.session_store("s").fetch("a")
-        assert list(found) == [(Window(0, 20), 23), (Window(60, 60), 8)]
+        sessions = driver.session_store("s").fetch("a")
+        assert list(sessions) == [(Window(0, 20), 23), (Window(60, 60), 8)]
 
 
 def test_stores_of_windows_say_how_long_they_are_kept() -> None:

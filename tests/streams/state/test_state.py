@@ -132,21 +132,21 @@ def test_values_of_another_serde_are_the_stores_not_the_records_fault(backend: B
 
 def test_a_commit_takes_the_last_value_of_each_key_once(backend: Backend) -> None:
     store = key_value_store(backend)
-    heard: list[Any] = []
-    store.listener = heard.extend
+    changes: list[Any] = []
+    store.listener = changes.extend
     for number in range(5):
         store.put("a", number, number)
     assert store.needs_drain
     assert commit(store, 1) == {b"a": ((4).to_bytes(8, "big"), 4)}
-    assert heard == [(b"a", 4, None, 4, ())]
+    assert changes == [(b"a", 4, None, 4, ())]
     assert not store.needs_drain
     assert commit(store, 1) == {}
 
 
 def test_a_listener_hears_what_a_key_had_at_the_last_commit(backend: Backend) -> None:
     store = key_value_store(backend)
-    heard: list[Any] = []
-    store.listener, store.tells_old_values = heard.extend, True
+    changes: list[Any] = []
+    store.listener, store.tells_old_values = changes.extend, True
     store.put("a", 1, 1)
     store.put("a", 2, 2)
     store.drain()
@@ -155,7 +155,7 @@ def test_a_listener_hears_what_a_key_had_at_the_last_commit(backend: Backend) ->
     store.written(1)
     store.put("a", None, 4)
     commit(store, 2)
-    assert [(new, old) for _, new, old, _, _ in heard] == [(2, None), (3, 2), (None, 3)]
+    assert [(new, old) for _, new, old, _, _ in changes] == [(2, None), (3, 2), (None, 3)]
 
 
 def test_what_is_found_absent_for_a_listener_is_known_to_be_new(backend: Backend) -> None:
@@ -179,13 +179,13 @@ def test_what_is_found_absent_for_a_listener_is_known_to_be_new(backend: Backend
 
 def test_the_last_change_decides_order_and_headers(backend: Backend) -> None:
     store = key_value_store(backend)
-    heard: list[Any] = []
-    store.listener = heard.extend
+    changes: list[Any] = []
+    store.listener = changes.extend
     for key, headers in [("a", ()), ("b", (("h", b"1"),)), ("a", (("h", b"2"),))]:
         store.update(key.encode(), 1, 0, headers)
         assert [each for each, _ in store.all()] == sorted({key, *(each for each, _ in store.all())})
     assert list(commit(store, 1)) == [b"b", b"a"]
-    assert [(key, headers) for key, _, _, _, headers in heard] == [
+    assert [(key, headers) for key, _, _, _, headers in changes] == [
         (b"b", (("h", b"1"),)),
         (b"a", (("h", b"2"),)),
     ]
@@ -193,8 +193,8 @@ def test_the_last_change_decides_order_and_headers(backend: Backend) -> None:
 
 def test_a_table_does_not_tell_that_what_never_was_is_gone(backend: Backend) -> None:
     store = key_value_store(backend)
-    heard: list[Any] = []
-    store.listener, store.is_table = heard.extend, True
+    changes: list[Any] = []
+    store.listener, store.is_table = changes.extend, True
     store.put("a", 1)
     store.put("a", None)
     assert commit(store, 1) == {}
@@ -202,7 +202,7 @@ def test_a_table_does_not_tell_that_what_never_was_is_gone(backend: Backend) -> 
     commit(store, 2)
     store.put("a", None, 5)
     assert commit(store, 3) == {b"a": (None, 5)}
-    assert [new for _, new, _, _, _ in heard] == [1, None]
+    assert [new for _, new, _, _, _ in changes] == [1, None]
 
 
 def test_what_is_drained_and_not_written_can_still_be_read(backend: Backend) -> None:
@@ -220,8 +220,8 @@ def test_what_is_drained_and_not_written_can_still_be_read(backend: Backend) -> 
 def test_repairs_are_written_to_the_changelog_again_before_anything_else(backend: Backend) -> None:
     backend.write([(b"a", (7).to_bytes(8, "big") + (1).to_bytes(8, "big"))], 1)
     store = key_value_store(backend)
-    heard: list[Any] = []
-    store.listener = heard.extend
+    changes: list[Any] = []
+    store.listener = changes.extend
     store.repair([b"a", b"gone"])
     store.put("b", 2, 9)
     pending = commit(store, 2)
@@ -231,7 +231,7 @@ def test_repairs_are_written_to_the_changelog_again_before_anything_else(backend
         b"b": ((2).to_bytes(8, "big"), 9),
     }
     assert list(pending)[-1] == b"b"
-    assert heard == [(b"b", 2, None, 9, ())], "nobody downstream hears of repairs"
+    assert changes == [(b"b", 2, None, 9, ())], "nobody downstream hears of repairs"
 
 
 def test_cache_bytes_grow_with_entries_and_go_with_a_shrink(backend: Backend) -> None:

@@ -125,12 +125,12 @@ def test_a_store_may_be_changed_while_its_keys_are_gone_through(folder: Path | N
     store.put_all([("a", 1), ("b", 2), ("c", None)], 7)
     commit(store)
     for read in (store.all, store.reverse_all, store.range, store.reverse_range):
-        before, found = dict(store.all()), {}
+        before, values = dict(store.all()), {}
         for key, value in read():
-            found[key] = value
+            values[key] = value
             for other in ("a", "b"):
-                store.put(other, 10 + len(found))
-        assert found == before
+                store.put(other, 10 + len(values))
+        assert values == before
     store.close()
 
 
@@ -194,11 +194,11 @@ def test_windows_of_ranges_of_keys_and_times(folder: Path | None) -> None:
     for _ in states(store, changes):
         for lower, upper in RANGES:
             for first, last in ((0, 10), (10, 70_000), (501, 69_999)):
-                found = list(store.fetch_range(lower, upper, first, last))
-                assert len(found) == len(set(found))
-                assert set(found) == expected(lower, upper, first, last), (lower, upper, first, last)
+                rows = list(store.fetch_range(lower, upper, first, last))
+                assert len(rows) == len(set(rows))
+                assert set(rows) == expected(lower, upper, first, last), (lower, upper, first, last)
                 backward = list(store.backward_fetch_range(lower, upper, first, last))
-                assert backward == found[::-1]
+                assert backward == rows[::-1]
         for key in KEYS:
             fetched = list(store.fetch(key, 10, 500))
             assert list(store.backward_fetch(key, 10, 500)) == fetched[::-1]
@@ -212,9 +212,9 @@ def test_windows_past_retention_are_in_no_range() -> None:
     store: WindowStore[str, int] = opened("window", None)
     store.put("a", 0, 1)
     store.put("a", 100_001, 2)
-    (found,) = store.fetch_range("a", "a")
-    assert found == (Windowed("a", Window(100_001, 100_011)), 2)
-    assert list(store.backward_fetch_all(0, 200_000)) == [found]
+    (rows,) = store.fetch_range("a", "a")
+    assert rows == (Windowed("a", Window(100_001, 100_011)), 2)
+    assert list(store.backward_fetch_all(0, 200_000)) == [rows]
 
 
 # -- sessions
@@ -229,22 +229,22 @@ def test_sessions_of_ranges_of_keys_and_times(folder: Path | None) -> None:
         lambda n=n, session=session: store.put(session, n)  # type: ignore[misc]
         for n, session in enumerate(sessions)
     ]
-    gone = Windowed("b", Window(3, 50))
-    changes.append(lambda: store.remove(gone))
-    model = {session: n for n, session in enumerate(sessions) if session != gone}
+    deleted = Windowed("b", Window(3, 50))
+    changes.append(lambda: store.remove(deleted))
+    model = {session: n for n, session in enumerate(sessions) if session != deleted}
     for _ in states(store, changes):
         for lower, upper in RANGES:
             for end, start in ((0, 100), (6, 59), (51, 2)):
-                found = list(store.find_sessions_range(lower, upper, end, start))
+                rows = list(store.find_sessions_range(lower, upper, end, start))
                 keys = set(between(lower, upper))
-                assert len(found) == len(set(found))
-                assert set(found) == {
+                assert len(rows) == len(set(rows))
+                assert set(rows) == {
                     (each, n)
                     for each, n in model.items()
                     if each.key in keys and each.window.end >= end and each.window.start <= start
                 }, (lower, upper, end, start)
                 backward = list(store.backward_find_sessions_range(lower, upper, end, start))
-                assert backward == found[::-1]
+                assert backward == rows[::-1]
             fetched = list(store.fetch_range(lower, upper))
             assert fetched == list(store.find_sessions_range(lower, upper, 0, 100))
             assert list(store.backward_fetch_range(lower, upper)) == fetched[::-1]

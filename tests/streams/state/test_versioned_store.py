@@ -40,8 +40,8 @@ RETENTION, SEGMENT = 10, 3
 
 
 def new_store(folder: Path | None = None, **changes: Any) -> VersionedStore[str, str]:
-    kept: dict[str, Any] = {"history_retention_ms": RETENTION, "segment_interval_ms": SEGMENT, **changes}
-    spec = StoreSpec(name="s", kind="versioned_key_value", key_serde=str, value_serde=str, **kept)
+    options: dict[str, Any] = {"history_retention_ms": RETENTION, "segment_interval_ms": SEGMENT, **changes}
+    spec = StoreSpec(name="s", kind="versioned_key_value", key_serde=str, value_serde=str, **options)
     store = open_store(spec, folder)
     assert isinstance(store, VersionedStore)
     return store
@@ -122,10 +122,10 @@ steps = st.lists(
 
 @settings(max_examples=depth.times(150))
 @given(steps)
-def test_a_store_is_what_was_put(given: list[Any]) -> None:
+def test_a_store_is_what_was_put(steps: list[Any]) -> None:
     model, log, now = Model(), Log(), 20
     store = new_store()
-    for step in given:
+    for step in steps:
         if isinstance(step, tuple):
             key, value, offset = step
             now = max(now, now + offset)
@@ -265,8 +265,8 @@ class Past(Processor[str, str]):
 
     def process(self, record: Record[str, str]) -> None:
         self.store.put(record.key, record.value, record.timestamp)
-        found = self.store.get(record.key, record.timestamp - 5)
-        self.context.forward(Record(record.key, None if found is None else found.value, record.timestamp))
+        version = self.store.get(record.key, record.timestamp - 5)
+        self.context.forward(Record(record.key, None if version is None else version.value, record.timestamp))
 
 
 def test_a_processor_may_use_a_versioned_store() -> None:

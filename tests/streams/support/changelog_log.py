@@ -98,8 +98,8 @@ class Log:
     ) -> dict[TopicPartition, Any]:
         """Return offsets as `Admin.list_offsets` does."""
         end = self.stable if isolation_level == "read_committed" and self.stable is not None else self.end
-        told = {"earliest": self.start, "latest": end}
-        return {tp: SimpleNamespace(offset=told[spec]) for tp, spec in specs.items()}
+        offsets = {"earliest": self.start, "latest": end}
+        return {tp: SimpleNamespace(offset=offsets[spec]) for tp, spec in specs.items()}
 
     async def describe_configs(self, topic: str, *, keys: Iterable[str]) -> dict[str, Any]:
         """Return configs as `Admin.describe_configs` does."""

@@ -102,17 +102,17 @@ async def read_all(
         tps = [TopicPartition(topic, partition) for partition in range(partitions)]
         ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
         waiting = {tp for tp in tps if ends[tp].offset > 0}
-        found: list[tuple[bytes, bytes | None]] = []
+        records: list[tuple[bytes, bytes | None]] = []
         async with Fetcher(client, isolation_level="read_committed") as fetcher:
             fetcher.assign(dict.fromkeys(waiting, 0))
             while waiting:
                 for fetched in await fetcher.fetch():
                     for _, _, key, value, _ in fetched.records():
                         assert key is not None
-                        found.append((key, value))
+                        records.append((key, value))
                     if fetched.next_offset >= ends[fetched.tp].offset:
                         waiting.discard(fetched.tp)
-        return found
+        return records
 
 
 def application(
@@ -149,9 +149,9 @@ def contents(app: KafkaStreams) -> tuple[dict[tuple[str, int], int], dict[str, d
 
 
 async def main(bootstrap: str, prefix: str, state_dir: str, *settings: str) -> None:
-    given = {name: int(ms) for name, _, ms in (setting.partition("=") for setting in settings)}
+    options = {name: int(ms) for name, _, ms in (setting.partition("=") for setting in settings)}
     dying.die()
-    app = application(bootstrap, prefix, state_dir, pause=5e-5, **given)
+    app = application(bootstrap, prefix, state_dir, pause=5e-5, **options)
     app.add_state_listener(lambda new, old: print("running", flush=True) if new is State.RUNNING else None)
     await app.run_until_signalled()
 

@@ -35,15 +35,15 @@ def main(folder: str, keys: int, block_cache_bytes: int, write_buffer_bytes: int
     for first in range(0, keys, COMMIT):
         for store in stores:
             store.write([(b"%016d" % n, VALUE) for n in range(first, first + COMMIT)], first)
-    chance, found = random.Random(1), 0
+    chance, hits = random.Random(1), 0
     for _ in range(READS):
-        found += chance.choice(stores).get(b"%016d" % chance.randrange(keys)) is not None
+        hits += chance.choice(stores).get(b"%016d" % chance.randrange(keys)) is not None
     files = len([*Path(folder).glob("*/*.sst")])
     cache = memory.block_cache.get_usage()
     for store in stores:
         store.close()
-    told = {"peak": memory_bytes("VmHWM"), "before": before, "cache": cache, "files": files, "read": found}
-    print(json.dumps(told))
+    report = {"peak": memory_bytes("VmHWM"), "before": before, "cache": cache, "files": files, "read": hits}
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -130,8 +130,8 @@ def windows(prefix: str) -> Topology:
 
 def _count_clicks(prefix: str, clicks: KGroupedStream[str, int]) -> None:
     visits, grace = SessionWindows(HOUR_MS // 3, grace=2 * SPAN_MS), 2 * SPAN_MS
-    kept = Materialized(name="visits-store", retention=100 * NEVER_LATE_MS)
-    _tell_windows(clicks.windowed_by(visits).count(store=kept), f"{prefix}-visits")
+    store = Materialized(name="visits-store", retention=100 * NEVER_LATE_MS)
+    _tell_windows(clicks.windowed_by(visits).count(store=store), f"{prefix}-visits")
     closing: dict[str, Any] = {
         "closed-visits": visits,
         "closed-hops": TimeWindows(HOUR_MS, advance=HOUR_MS // 3, grace=grace),

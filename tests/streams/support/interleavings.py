@@ -179,12 +179,12 @@ class Interleaving:
     def _compare(self, name: str, values: list[tuple[str, Any]], expected: dict[str, Any]) -> None:
         if not self._is_exact(name):
             return
-        found = {key: value for key, value in dict(values).items() if value is not None}
-        assert found == expected, f"the table {name}"
+        table = {key: value for key, value in dict(values).items() if value is not None}
+        assert table == expected, f"the table {name}"
         if name == self._work.numbered:
             for key, count in expected.items():
-                told = [value for each, value in values if each == key]
-                assert told == list(range(1, count + 1)), f"{key}: gaps or duplicates"
+                values_of_key = [value for each, value in values if each == key]
+                assert values_of_key == list(range(1, count + 1)), f"{key}: gaps or duplicates"
 
     def _application(self, name: str) -> KafkaStreams:
         return KafkaStreams(

@@ -83,16 +83,16 @@ def expected_pairs(events: Iterable[Event]) -> Counter[tuple[str, Any, Any, int]
     lefts = [each for each in events if each.topic == "left"]
     rights = [each for each in events if each.topic == "right"]
     met: set[Event] = set()
-    found: Counter[tuple[str, Any, Any, int]] = Counter()
+    pairs: Counter[tuple[str, Any, Any, int]] = Counter()
     for left in lefts:
         for right in rights:
             if left.key == right.key and abs(left.timestamp - right.timestamp) <= WINDOW:
-                found[left.key, left.number, right.number, max(left.timestamp, right.timestamp)] += 1
+                pairs[left.key, left.number, right.number, max(left.timestamp, right.timestamp)] += 1
                 met |= {left, right}
     for each in {*lefts, *rights} - met:
         pair = (each.number, None) if each.topic == "left" else (None, each.number)
-        found[each.key, *pair, each.timestamp] += 1
-    return found
+        pairs[each.key, *pair, each.timestamp] += 1
+    return pairs
 
 
 async def prepare(bootstrap: str, prefix: str) -> None:
@@ -131,17 +131,17 @@ async def read(bootstrap: str, prefix: str, name: str) -> list[tuple[str, Any, i
         tps = [TopicPartition(f"{prefix}-{name}", partition) for partition in range(PARTITIONS[name])]
         ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
         waiting = {tp for tp in tps if ends[tp].offset > 0}
-        found: list[tuple[str, Any, int]] = []
+        records: list[tuple[str, Any, int]] = []
         async with BatchFetcher(client) as fetcher:
             fetcher.assign(dict.fromkeys(waiting, 0))
             while waiting:
                 for fetched in await fetcher.fetch():
                     for _, timestamp, key, value, _ in fetched.records():
                         decoded = None if value is None else Json(list).deserialize(value)
-                        found.append(((key or b"").decode(), decoded, timestamp))
+                        records.append(((key or b"").decode(), decoded, timestamp))
                     if fetched.next_offset >= ends[fetched.tp].offset:
                         waiting.discard(fetched.tp)
-        return found
+        return records
 
 
 async def main(bootstrap: str, prefix: str, state_dir: str) -> None:

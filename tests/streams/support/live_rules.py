@@ -136,13 +136,13 @@ async def play_step_by_step(
             clock.now += max(step.wall_ms for step in steps.values())
             await app.wait_until_caught_up()
             by_clock = sum(len(step.wrote) for step in steps.values() if step.wall_ms)
-            found = await outputs.read(at_least=by_clock)
+            output = await outputs.read(at_least=by_clock)
             for case in going_on:
-                told = [case.told(record) for record in found.pop(f"{name}.{case.name}.{OUT}", [])]
+                lines = [case.told(record) for record in output.pop(f"{name}.{case.name}.{OUT}", [])]
                 wrote = case.steps[number].wrote
-                wanted = list(last(wrote).values()) if case.tells_last else list(wrote)
-                assert told == wanted, f"{case.name}, step {number}: {case.steps[number]}"
-            assert not found, f"written without a cause: {found}"
+                expected = list(last(wrote).values()) if case.tells_last else list(wrote)
+                assert lines == expected, f"{case.name}, step {number}: {case.steps[number]}"
+            assert not output, f"written without a cause: {output}"
 
 
 async def play_at_once(
@@ -156,12 +156,12 @@ async def play_at_once(
             await _write(producer, {f"{name}.{case.name}": case.steps[number] for case in going_on})
         async with app:
             await app.wait_until_caught_up()
-        found = await outputs.read()
+        output = await outputs.read()
     for case in cases:
-        told = [case.told(record) for record in found.get(f"{name}.{case.name}.{OUT}", [])]
+        lines = [case.told(record) for record in output.get(f"{name}.{case.name}.{OUT}", [])]
         wrote = [line for step in case.steps for line in step.wrote]
-        assert table(told) == table(wrote), case.name
-        assert case.is_cached or told == wrote, case.name
+        assert table(lines) == table(wrote), case.name
+        assert case.is_cached or lines == wrote, case.name
 
 
 def table(lines: Iterable[str]) -> dict[str, str]:
@@ -172,12 +172,12 @@ def table(lines: Iterable[str]) -> dict[str, str]:
 
 def last(lines: Iterable[str]) -> dict[str, str]:
     """Return the last line of each key, in their order."""
-    found: dict[str, str] = {}
+    line_of_key: dict[str, str] = {}
     for line in lines:
         key = line.split(" ")[1]
-        found.pop(key, None)
-        found[key] = line
-    return found
+        line_of_key.pop(key, None)
+        line_of_key[key] = line
+    return line_of_key
 
 
 def application(

@@ -75,19 +75,19 @@ async def prepare(bootstrap: str, prefix: str, events: list[Event]) -> list[list
 
 def expected(prefix: str, rows: list[list[Any]]) -> Told:
     """Return the test driver's output of all partitions."""
-    told: Told = [Counter() for _ in OUTPUTS]
+    counters: Told = [Counter() for _ in OUTPUTS]
     for partition in rows:
         with TopologyTestDriver(topology(prefix)) as driver:
             for timestamp, key, value, _ in partition:
                 driver.pipe(f"{prefix}-in", key, value, timestamp)
-            for output, counter in zip(OUTPUTS, told, strict=True):
+            for output, counter in zip(OUTPUTS, counters, strict=True):
                 counter.update((key, value, at) for at, key, value, _ in driver.take(f"{prefix}-{output}"))
-    return told
+    return counters
 
 
 async def written(bootstrap: str, prefix: str) -> Told:
     """Return the output that readers of committed records get."""
-    told: Told = []
+    counters: Told = []
     async with Client(bootstrap) as client:
         for output in OUTPUTS:
             tps = [TopicPartition(f"{prefix}-{output}", number) for number in range(PARTITIONS)]
@@ -98,8 +98,8 @@ async def written(bootstrap: str, prefix: str) -> Told:
                 while any(fetcher.position(tp) < ends[tp].offset for tp in tps):
                     for fetched in await fetcher.fetch(timeout_ms=100):
                         counter.update((key, value, at) for _, at, key, value, _ in fetched.records())
-            told.append(counter)
-    return told
+            counters.append(counter)
+    return counters
 
 
 def application(bootstrap: str, prefix: str, state_dir: str, *, pause: float = 0) -> KafkaStreams:

@@ -227,7 +227,7 @@ def aggregated(b: Builder, wanted: Scenario) -> None:
 
 def suppress(b: Builder, wanted: Scenario) -> None:
     table = wanted.table(b, "in", "from")
-    held = Suppressed.until_time_limit(
+    suppression = Suppressed.until_time_limit(
         wanted.ms("until"),
         max_records=wanted.ms("records") if "records" in wanted.wanted else None,
         max_bytes=wanted.ms("bytes") if "bytes" in wanted.wanted else None,
@@ -235,9 +235,9 @@ def suppress(b: Builder, wanted: Scenario) -> None:
     )
     if wanted.get("of", "counts") == "counts":
         counts = table.group_by(lambda k, v: (v, k), key_serde=str, value_serde=str).count()
-        tell(counts.suppress(held).map_values(str), wanted)
+        tell(counts.suppress(suppression).map_values(str), wanted)
     else:
-        tell(table.suppress(held), wanted)
+        tell(table.suppress(suppression), wanted)
 
 
 def cogroup(b: Builder, wanted: Scenario) -> None:

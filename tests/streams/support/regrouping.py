@@ -34,12 +34,12 @@ def topology(prefix: str, *, tells: bool) -> Topology:
     )
     events.group_by_key().count(store="counts").to_stream().to(f"{prefix}-counts")
 
-    def add(group: str, value: int, known: dict[str, Any]) -> dict[str, Any]:
-        return {"seen": sorted({*known["seen"], value})}
+    def add(group: str, value: int, group_so_far: dict[str, Any]) -> dict[str, Any]:
+        return {"seen": sorted({*group_so_far["seen"], value})}
 
     groups = events.group_by(lambda key, value: f"group-{value % GROUPS}")
-    seen = groups.aggregate(lambda: {"seen": []}, add, value_serde=dict, store="groups")
-    seen.to_stream().to(f"{prefix}-groups")
+    values_of_group = groups.aggregate(lambda: {"seen": []}, add, value_serde=dict, store="groups")
+    values_of_group.to_stream().to(f"{prefix}-groups")
     return builder.build()
 
 
@@ -99,8 +99,8 @@ async def send(bootstrap: str, prefix: str, events: list[Event]) -> None:
 
 
 async def main(bootstrap: str, prefix: str, state_dir: str, *settings: str) -> None:
-    given = {name: int(ms) for name, _, ms in (setting.partition("=") for setting in settings)}
-    await application(bootstrap, prefix, state_dir, tells=True, **given).run_until_signalled()
+    options = {name: int(ms) for name, _, ms in (setting.partition("=") for setting in settings)}
+    await application(bootstrap, prefix, state_dir, tells=True, **options).run_until_signalled()
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def servers(**given: Any) -> str:
-    found, _ = settings_of(CommandOptions(application_id="app", **given))
-    return found.bootstrap_servers
+    settings, _ = settings_of(CommandOptions(application_id="app", **given))
+    return settings.bootstrap_servers
 
 
 def test_the_cluster_is_found_as_by_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,16 +57,16 @@ def test_the_cluster_is_found_as_by_other_commands(tmp_path: Path, monkeypatch: 
 
 
 def test_a_profiles_other_keys_count() -> None:
-    found, _ = settings_of(CommandOptions(application_id="app", profile="prod"))
-    assert found.client == {"request_timeout_ms": 7000}
+    settings, _ = settings_of(CommandOptions(application_id="app", profile="prod"))
+    assert settings.client == {"request_timeout_ms": 7000}
 
 
 def test_a_default_profiles_keys_are_not_for_the_cluster_of_a_file(tmp_path: Path) -> None:
     make_default("prod")
     file = tmp_path / "app.properties"
     file.write_text("bootstrap.servers=file:1\n")
-    found, _ = settings_of(CommandOptions(application_id="app", config=file))
-    assert found.client == {}
+    settings, _ = settings_of(CommandOptions(application_id="app", config=file))
+    assert settings.client == {}
 
 
 def test_a_profile_that_is_not_there_is_named() -> None:
@@ -105,8 +105,8 @@ def test_a_misspelt_key_of_a_file_is_named_too(caplog: pytest.LogCaptureFixture,
     file.write_text("application.id=app\nmy.own=1\ncomit.interval.ms=1\n")
     with caplog.at_level(logging.WARNING, "streams"):
         settings_of(CommandOptions(config=file))
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "without effect here: comit.interval.ms (did you mean commit.interval.ms?), my.own"
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == "without effect here: comit.interval.ms (did you mean commit.interval.ms?), my.own"
 
 
 def test_an_instance_without_a_broker_says_so_at_once(
@@ -123,9 +123,11 @@ def test_an_instance_without_a_broker_says_so_at_once(
 
         with caplog.at_level(logging.WARNING, "streams"):
             run(case)
-    (said,) = [record.getMessage() for record in caplog.records if record.name == "streams.runtime.contact"]
-    assert said.startswith(f"alone: cannot connect to {address}: ")
-    assert said.endswith("; trying again for 0.3 s")
+    (message,) = [
+        record.getMessage() for record in caplog.records if record.name == "streams.runtime.contact"
+    ]
+    assert message.startswith(f"alone: cannot connect to {address}: ")
+    assert message.endswith("; trying again for 0.3 s")
 
 
 class Brokers:
@@ -143,20 +145,20 @@ def test_an_instance_that_loses_all_brokers_says_so_once_and_when_one_is_back(
 ) -> None:
     monkeypatch.setattr(contact, "LOOK_MS", 1)
     brokers = Brokers()
-    said = lambda: [record.getMessage() for record in caplog.records]  # noqa: E731
+    messages = lambda: [record.getMessage() for record in caplog.records]  # noqa: E731
 
     async def case() -> None:
         watching = asyncio.create_task(contact.watch_brokers(cast(Client, brokers), "app"))
         brokers.error = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         await asyncio.sleep(0.01)
-        assert not said()
+        assert not messages()
         brokers.error = ConnectionClosed("cannot connect to b:1")
-        await until(lambda: bool(said()))
+        await until(lambda: bool(messages()))
         await asyncio.sleep(0.01)
         brokers.error = None
-        await until(lambda: len(said()) > 1)
+        await until(lambda: len(messages()) > 1)
         watching.cancel()
 
     with caplog.at_level(logging.WARNING, "streams"):
         run(case)
-    assert said() == ["app: cannot connect to b:1; trying again", "app: connected again"]
+    assert messages() == ["app: cannot connect to b:1; trying again", "app: connected again"]

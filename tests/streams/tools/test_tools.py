@@ -81,9 +81,9 @@ def committed(bootstrap: str, name: str) -> int:
 
 def test_lag_by_partition(logd: LogdProcess, application: str) -> None:
     """Changelogs are no inputs, though the group has offsets of them."""
-    told = invoke("lag", logd.bootstrap, application, "--format", "json")
-    assert told.exit_code == 0, told.output
-    rows = [json.loads(line) for line in told.output.splitlines()]
+    result = invoke("lag", logd.bootstrap, application, "--format", "json")
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in result.output.splitlines()]
     assert [(row["topic"].removeprefix(f"{application}-"), row["lag"]) for row in rows] == [
         ("counts-repartition", 0),
         ("in", 2),
@@ -96,9 +96,9 @@ def test_lag_by_partition(logd: LogdProcess, application: str) -> None:
 
 def test_what_a_state_folder_holds(application: str, tmp_path: Path) -> None:
     folder = ["--override", f"state.dir={tmp_path}"]
-    told = invoke("state", "", application, *folder, "--format", "json")
-    assert told.exit_code == 0, told.output
-    (row,) = [json.loads(line) for line in told.output.splitlines()]
+    result = invoke("state", "", application, *folder, "--format", "json")
+    assert result.exit_code == 0, result.output
+    (row,) = [json.loads(line) for line in result.output.splitlines()]
     assert (row["folder"], row["task"], row["store"]) == (str(tmp_path / application), "1_0", "counts")
     assert row["keys"] == 2 and row["checkpoint"] == 2 and row["bytes"] > 0
     (tmp_path / application / "1_0" / "rocksdb" / "counts" / "CURRENT").write_text("bad")
@@ -107,7 +107,7 @@ def test_what_a_state_folder_holds(application: str, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_changes_nothing(logd: LogdProcess, application: str) -> None:
-    told = invoke(
+    result = invoke(
         "reset",
         logd.bootstrap,
         application,
@@ -116,7 +116,7 @@ def test_a_dry_run_changes_nothing(logd: LogdProcess, application: str) -> None:
         "--to-latest",
         "--dry-run",
     )
-    assert told.output.splitlines() == [
+    assert result.output.splitlines() == [
         "----Dry run displays the actions which will be performed when running Streams Reset Tool----",
         f"Reset-offsets for input topics [{application}-in]",
         f"Following input topics offsets will be reset to (for consumer group {application})",
@@ -160,15 +160,15 @@ def test_kafkas_tool_prints_the_same(logd: LogdProcess, application: str, option
 
 
 def test_an_application_begins_anew(logd: LogdProcess, application: str, tmp_path: Path) -> None:
-    told = invoke("reset", logd.bootstrap, application, "--input-topics", f"{application}-in")
-    assert told.exit_code == 0, told.output
+    result = invoke("reset", logd.bootstrap, application, "--input-topics", f"{application}-in")
+    assert result.exit_code == 0, result.output
     assert internal(logd.bootstrap, application) == []
     counted = asyncio.run(run_once(logd.bootstrap, application, tmp_path))
     assert counted == {"a": 2, "b": 1, "c": 2}
 
 
 def test_an_application_that_runs_is_not_reset(logd: LogdProcess, application: str, tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     async def case() -> None:
         async with Client(logd.bootstrap) as client:
@@ -178,15 +178,15 @@ def test_an_application_that_runs_is_not_reset(logd: LogdProcess, application: s
                     StreamsError, match=rf"Consumer group '{application}' is still active .*'--force'"
                 ):
                     await reset_application(
-                        client, Reset(application_id=application), said.append, said.append
+                        client, Reset(application_id=application), messages.append, messages.append
                     )
 
     asyncio.run(case())
-    assert said == []
+    assert messages == []
 
 
 def test_members_that_are_left_over_are_removed(logd: LogdProcess, application: str, tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     async def case() -> None:
         async with Client(logd.bootstrap) as client:
@@ -197,13 +197,13 @@ def test_members_that_are_left_over_are_removed(logd: LogdProcess, application: 
                 await streams.wait_until_caught_up()
             # A static member stays in the group when it is closed.
             assert (await Admin(client).describe_groups([application]))[application].members
-            wanted = Reset(
+            reset = Reset(
                 application_id=application, force=True, internal=[f"{application}-counts-changelog"]
             )
-            assert await reset_application(client, wanted, said.append, said.append)
+            assert await reset_application(client, reset, messages.append, messages.append)
 
     asyncio.run(case())
-    assert said[0] == f"Force deleting all active members in the group: {application}"
+    assert messages[0] == f"Force deleting all active members in the group: {application}"
     assert internal(logd.bootstrap, application) == [f"{application}-counts-repartition"]
 
 
@@ -236,10 +236,10 @@ async def test_targets_lie_within_the_log(logd: LogdProcess, application: str, t
     (tmp_path / "plan").write_text(f"{application}-in,0,4\n")
 
     async def find(target: Target) -> tuple[int, list[str]]:
-        said: list[str] = []
+        messages: list[str] = []
         async with Client(logd.bootstrap) as client:
-            found = await target.offsets(Admin(client), [tp], application, said.append)
-        return found[tp], said
+            offsets = await target.offsets(Admin(client), [tp], application, messages.append)
+        return offsets[tp], messages
 
     assert await find(Target()) == (0, [])
     assert await find(Target(to_latest=True)) == (5, [])
@@ -249,8 +249,8 @@ async def test_targets_lie_within_the_log(logd: LogdProcess, application: str, t
     assert await find(Target(shift_by=-4)) == (0, [low])
     assert await find(Target(from_file=tmp_path / "plan")) == (4, [])
     assert await find(Target(to_datetime="1970-01-01T00:00:00")) == (0, [])
-    offset, said = await find(Target(by_duration="PT1S"))
-    assert offset == 5 and "Falling back to latest known offset" in said[0]
+    offset, messages = await find(Target(by_duration="PT1S"))
+    assert offset == 5 and "Falling back to latest known offset" in messages[0]
 
 
 def test_times_and_plans_are_read(tmp_path: Path) -> None:

@@ -127,10 +127,10 @@ def test_each_serves_its_view_and_knows_the_others(application: str, tmp_path: P
 def hosts_with_tasks(host: str) -> set[str]:
     """Return the hosts with half of the tasks each, as this worker reports them, once there is no lag."""
     with urlopen(f"http://{host}/metadata") as metadata, urlopen(f"http://{host}/status") as status:
-        told = json.load(metadata)
+        hosts = json.load(metadata)
         if json.load(status)["lag"] != 0:
             return set()
-    return {each["host"] for each in told if len(each["tasks"]) == PARTITIONS // 2}
+    return {each["host"] for each in hosts if len(each["tasks"]) == PARTITIONS // 2}
 
 
 @deep

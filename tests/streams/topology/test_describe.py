@@ -62,9 +62,9 @@ def tables_grouped(b: StreamsBuilder) -> None:
     group.reduce(lambda x, y: x, lambda x, y: x, store="reduced").to_stream().to("reductions")
     named = table.filter(true, name="kept").group_by(lambda k, v: (v, k), name="by-value")
     named.aggregate(str, lambda k, v, a: a, lambda k, v, a: a, name="sum").to_stream().to("sums")
-    held = named.count(name="number", store="numbers").suppress(Suppressed.until_time_limit(5))
-    held = held.suppress(Suppressed.until_time_limit(5, name="held"))
-    held.map_values(str, store=Materialized()).to_stream().to("out")
+    suppressed = named.count(name="number", store="numbers").suppress(Suppressed.until_time_limit(5))
+    suppressed = suppressed.suppress(Suppressed.until_time_limit(5, name="held"))
+    suppressed.map_values(str, store=Materialized()).to_stream().to("out")
 
 
 @program("stateless")
@@ -157,8 +157,8 @@ def shared_group(b: StreamsBuilder) -> None:
 
 @program("named")
 def named(b: StreamsBuilder) -> None:
-    kept = b.stream("in", name="source").filter(true, name="keep")
-    counts = kept.group_by(lambda k, v: v, Grouped(name="by-value")).count(name="counter", store="counts")
+    store = b.stream("in", name="source").filter(true, name="keep")
+    counts = store.group_by(lambda k, v: v, Grouped(name="by-value")).count(name="counter", store="counts")
     counts.to_stream(name="back").to("out", name="sink")
 
 
@@ -284,10 +284,10 @@ def branches(b: StreamsBuilder) -> None:
 @program("branches-named")
 def branches_named(b: StreamsBuilder) -> None:
     split = b.stream("in").select_key(lambda k, v: v).split(name="by-")
-    found = split.branch(true, name="size").branch(true).default_branch(name="rest")
-    found["by-size"].group_by_key().count().to_stream().to("size")
-    found["by-2"].to("2")
-    found["by-rest"].to("rest")
+    branches = split.branch(true, name="size").branch(true).default_branch(name="rest")
+    branches["by-size"].group_by_key().count().to_stream().to("size")
+    branches["by-2"].to("2")
+    branches["by-rest"].to("rest")
 
 
 @program("repartition")
@@ -307,9 +307,9 @@ class Values(FixedKeyProcessor[str, str]):
 def values(b: StreamsBuilder) -> None:
     b.add_store(StoreSpec(name="seen", kind="key_value", key_serde=String(), value_serde=String()))
     stream = b.stream("in")
-    kept = stream.select_key(lambda k, v: v).process_values(Values, stores=["seen"])
-    kept = kept.process_values(Values, name="again").map_values(lambda k, v: v)
-    kept.flat_map_values(lambda k, v: [v]).group_by_key().count().to_stream().print()
+    store = stream.select_key(lambda k, v: v).process_values(Values, stores=["seen"])
+    store = store.process_values(Values, name="again").map_values(lambda k, v: v)
+    store.flat_map_values(lambda k, v: [v]).group_by_key().count().to_stream().print()
     stream.print(name="printer", label="label")
 
 
@@ -324,8 +324,8 @@ def transform_values(b: StreamsBuilder) -> None:
     table = b.table("in")
     plain = table.transform_values(Unchanged)
     b.stream("s").join(plain, lambda x, y: x + y).to("joined", value_serde=str)
-    kept = table.transform_values(Unchanged, stores=["seen"], name="T", store="kept")
-    kept.filter(true).to_stream().to("out")
+    store = table.transform_values(Unchanged, stores=["seen"], name="T", store="kept")
+    store.filter(true).to_stream().to("out")
     plain.group_by(lambda k, v: (v, k)).count().to_stream().to("counts")
 
 
@@ -387,9 +387,9 @@ def chosen_topic(b: StreamsBuilder) -> None:
 @program("global-stores")
 def global_stores(b: StreamsBuilder) -> None:
     first = b.stream("in")
-    kept = StoreSpec(name="kept", kind="key_value", key_serde=str, value_serde=str)
-    b.add_global_store(kept, "g", Processor)
-    b.add_global_store(replace(kept, name="named"), "h", Processor, name="by-hand")
+    store = StoreSpec(name="kept", kind="key_value", key_serde=str, value_serde=str)
+    b.add_global_store(store, "g", Processor)
+    b.add_global_store(replace(store, name="named"), "h", Processor, name="by-hand")
     first.process(Processor).to("out")
 
 
@@ -454,8 +454,8 @@ def node_by_node() -> Topology:
     topology.add_processor("first", Processor, "source").add_processor(
         "second", Processor, ["first", "other"]
     )
-    kept = StoreSpec(name="kept", kind="key_value", key_serde=String(), value_serde=String())
-    topology.add_state_store(kept, "second").add_sink("sink", "out", ["second", "first"])
+    store = StoreSpec(name="kept", kind="key_value", key_serde=String(), value_serde=String())
+    topology.add_state_store(store, "second").add_sink("sink", "out", ["second", "first"])
     topology.add_source("apart", "c").add_processor("third", Processor, "apart")
     topology.connect_processor_and_state_stores("third", "kept")
     return topology.add_source("alone", "d").add_sink("end", by_value, "alone")

@@ -27,10 +27,10 @@ def topology_of(program: Callable[[StreamsBuilder], object]) -> Topology:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_has_all_its_nodes_in_each_form(name: str) -> None:
     topology = topology_of(PROGRAMS[name])
-    told = json.loads(json.dumps(topology.outline()))
-    nodes = [node for part in told["sub_topologies"] for node in part["nodes"]]
+    outline = json.loads(json.dumps(topology.outline()))
+    nodes = [node for part in outline["sub_topologies"] for node in part["nodes"]]
     assert {node["name"] for node in nodes} == set(topology.nodes)
-    assert [store["name"] for store in told["stores"]] == sorted(topology.stores)
+    assert [store["name"] for store in outline["stores"]] == sorted(topology.stores)
     picture = ElementTree.fromstring(topology.svg())
     texts = {element.text for element in picture.iter(f"{SVG}text")}
     drawn = {*topology.nodes, *topology.external_topics, *(f"store {store}" for store in topology.stores)}
@@ -40,8 +40,8 @@ def test_every_program_has_all_its_nodes_in_each_form(name: str) -> None:
 
 
 def test_the_outline_tells_of_each_node() -> None:
-    told = node_by_node().outline()
-    first, second = told["sub_topologies"][0]["nodes"][:2]
+    outline = node_by_node().outline()
+    first, second = outline["sub_topologies"][0]["nodes"][:2]
     assert first == {
         "name": "source",
         "type": "source",
@@ -49,8 +49,8 @@ def test_the_outline_tells_of_each_node() -> None:
         "successors": ["first"],
         "predecessors": [],
     }
-    assert told["sub_topologies"][1]["nodes"][1]["topic_chosen_by"] == "by_value"
-    assert told["stores"] == [
+    assert outline["sub_topologies"][1]["nodes"][1]["topic_chosen_by"] == "by_value"
+    assert outline["stores"] == [
         {
             "name": "kept",
             "kind": "key_value",

@@ -133,20 +133,20 @@ def test_a_group_comes_to_rest_evenly_whoever_comes_and_goes(
             group.leave(name)
         elif name is not None and name not in group.active:
             group.join(name)
-        before = {n: set(held) for n, held in group.active.items()}
+        before = {n: set(tasks) for n, tasks in group.active.items()}
         group.settle()
-        loads = [len(held) for held in group.active.values()]
+        loads = [len(tasks) for tasks in group.active.values()]
         assert max(loads) - min(loads) <= 1
-        with_state = [len(held & set(group.stateful)) for held in group.active.values()]
+        with_state = [len(tasks & set(group.stateful)) for tasks in group.active.values()]
         assert max(with_state) - min(with_state) <= 1
         for task in group.stateful:
             copies = [n for n in group.active if task in group.active[n] | group.standby[n]]
             assert len(copies) == min(1 + group.rules.standbys, len(group.active))
         if name is None or name not in group.active:
             continue
-        moved = sum(len(held - group.active[n]) for n, held in before.items())
+        moved = sum(len(tasks - group.active[n]) for n, tasks in before.items())
         assert moved <= -(-len(group.tasks) // len(loads)) + 1, "of a newcomer's share, and no more"
-        again = {n: set(held) for n, held in group.active.items()}
+        again = {n: set(tasks) for n, tasks in group.active.items()}
         assert group.settle() == 0
         assert group.active == again, "nothing moves without a reason"
 
@@ -234,9 +234,9 @@ def test_small_state_moves_at_once() -> None:
 def test_a_standby_takes_over() -> None:
     """Its state is near enough; the third, which would have room, gets a warm-up."""
     members = {"b": Member(standby=frozenset(TASKS), lags=dict.fromkeys(TASKS, 100)), "c": Member()}
-    taken = shares(members, TASKS, standbys=1)
-    assert taken["b"].active == TASKS
-    assert taken["c"].standby == TASKS
+    plan = shares(members, TASKS, standbys=1)
+    assert plan["b"].active == TASKS
+    assert plan["c"].standby == TASKS
 
 
 def test_without_any_state_a_task_goes_where_there_is_room() -> None:

@@ -56,8 +56,8 @@ def started(instance: Instance) -> Iterator[Instance]:
 
 def wait_until_written(bootstrap: str, prefix: str, events: list[regrouping.Event]) -> None:
     """Until the last of every key in the output topics is what the oracle says."""
-    wanted = regrouping.expected(events)
-    wait_for(lambda: asyncio.run(regrouping.written(bootstrap, prefix)) == wanted, SECONDS)
+    expected = regrouping.expected(events)
+    wait_for(lambda: asyncio.run(regrouping.written(bootstrap, prefix)) == expected, SECONDS)
 
 
 def assert_restored(bootstrap: str, prefix: str, folder: Path, events: list[regrouping.Event]) -> None:
@@ -87,9 +87,9 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
     ):
         asyncio.run(regrouping.send(logd.bootstrap, prefix, events[:1000]))
         wait_for(lambda: asyncio.run(has_members(logd.bootstrap, f"{prefix}-app", 2)), SECONDS)
-        taken = first.records
+        records = first.records
         asyncio.run(regrouping.send(logd.bootstrap, prefix, events[1000:]))
-        wait_for(lambda: first.records > taken and first.records + second.records >= 2000, SECONDS)
+        wait_for(lambda: first.records > records and first.records + second.records >= 2000, SECONDS)
         first.kill()
         wait_until_written(logd.bootstrap, prefix, events)
         second.process.send_signal(signal.SIGTERM)
@@ -118,12 +118,12 @@ def test_a_standby_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
                 standbys = second._instance.standbys
                 await until(lambda: not any(each.remaining for each in standbys.tasks.values()))
                 await regrouping.send(logd.bootstrap, prefix, events[5000:])
-                taken = {f"{id.partition}" for id in second.standby_tasks}
+                partitions = {f"{id.partition}" for id in second.standby_tasks}
                 listener.totals.clear()
                 first.kill()
                 await until(lambda: len(second.tasks) == 2 * regrouping.PARTITIONS)
                 await second.wait_until_caught_up()
-        assert {str(tp.partition) for tp in listener.totals} == taken
+        assert {str(tp.partition) for tp in listener.totals} == partitions
         sizes = await changelog_ends(logd.bootstrap, listener.totals)
         assert sum(listener.totals.values()) < sum(sizes.values()) / 2
 
@@ -178,12 +178,12 @@ def test_one_that_stood_still_writes_nothing(logd: LogdProcess, tmp_path: Path, 
     patient = ("commit_interval_ms=3600000", "session_timeout_ms=10000", "heartbeat_interval_ms=3600000")
 
     def sent_on() -> int:
-        found = asyncio.run(ends(logd.bootstrap, prefix))
-        return sum(end for tp, end in found.items() if "-repartition-" in tp)
+        end_offsets = asyncio.run(ends(logd.bootstrap, prefix))
+        return sum(end for tp, end in end_offsets.items() if "-repartition-" in tp)
 
     def results() -> dict[str, int]:
-        found = asyncio.run(ends(logd.bootstrap, prefix))
-        return {tp: end for tp, end in found.items() if "-repartition-" not in tp}
+        end_offsets = asyncio.run(ends(logd.bootstrap, prefix))
+        return {tp: end for tp, end in end_offsets.items() if "-repartition-" not in tp}
 
     with started(Instance(logd.bootstrap, prefix, tmp_path / "first", *patient)) as first:
         wait_for(lambda: sent_on() >= 200, SECONDS)

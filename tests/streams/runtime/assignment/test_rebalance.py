@@ -195,8 +195,10 @@ def test_restores_go_on_side_by_side_while_another_task_works(
             assert counted(app)["a", TaskId(0, 1)] == counted(app)["x", TaskId(0, 0)] == len(rounds)
         batches = [line for line in diary.lines if " at " in line]
         for done in rounds:
-            told = batches[done * len(restored) : (done + 1) * len(restored)]
-            assert sorted(told) == [f"counts-{partition} 2 at {2 * done + 2}" for partition in restored]
+            round_of_batches = batches[done * len(restored) : (done + 1) * len(restored)]
+            assert sorted(round_of_batches) == [
+                f"counts-{partition} 2 at {2 * done + 2}" for partition in restored
+            ]
 
     run(case, 30)
 
@@ -326,11 +328,11 @@ async def test_a_standby_takes_over_with_nothing_left_to_restore(
         await second.wait_until_caught_up()
         await until(lambda: standbys_are_level(second, 2, 16))
         assert second.summary()["standby_tasks"] == [str(id) for id in first.tasks]
-        taken, before = first.tasks, counted(first)
+        tasks, before = first.tasks, counted(first)
         diary.totals.clear()
         await first.close()
         await until(lambda: len(second.tasks) == PARTITIONS)
-        assert diary.totals == {id.partition: 0 for id in taken}
+        assert diary.totals == {id.partition: 0 for id in tasks}
         assert before.items() <= counted(second).items()
 
 
@@ -395,9 +397,9 @@ async def test_a_task_runs_on_until_its_state_is_warmed_up_elsewhere(
             await send_everywhere(bootstrap, name, "a")
             await first.wait_until_caught_up()
             await second.wait_until_caught_up()
-            found = counted(first, second)
-    assert sum(found.values()) == PARTITIONS * 10
-    assert {count for (key, _), count in found.items() if key == "a"} == {3}
+            totals = counted(first, second)
+    assert sum(totals.values()) == PARTITIONS * 10
+    assert {count for (key, _), count in totals.items() if key == "a"} == {3}
 
 
 @depth.deep
@@ -450,10 +452,10 @@ def test_an_instance_whose_code_hangs_leaves_and_says_where(
             assert sum(counted(first, second).values()) == 2 * PARTITIONS + 3, "nothing counts twice"
 
     run(case)
-    said = [each.getMessage() for each in caplog.records if "max.poll.interval.ms" in each.getMessage()]
-    assert len(said) == 1
-    assert said[0].startswith("node SLOW-ONE (")
-    assert "in wait) has not come back within max.poll.interval.ms (1500 ms)" in said[0]
+    messages = [each.getMessage() for each in caplog.records if "max.poll.interval.ms" in each.getMessage()]
+    assert len(messages) == 1
+    assert messages[0].startswith("node SLOW-ONE (")
+    assert "in wait) has not come back within max.poll.interval.ms (1500 ms)" in messages[0]
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
@@ -461,13 +463,13 @@ def test_a_revoke_waits_for_the_record_in_hand_and_for_no_other(
     logd: LogdProcess, tmp_path: Path, new_name: NewName, guarantee: str
 ) -> None:
     """Code that turned slow had all records of the run still before it: 200 of them, where it was fast."""
-    name, begun, go_on = new_name("in-hand"), threading.Semaphore(0), threading.Semaphore(0)
+    name, started_records, go_on = new_name("in-hand"), threading.Semaphore(0), threading.Semaphore(0)
     settings = SETTINGS | {"processing_guarantee": guarantee}
     values = list[str]()
 
     def slow(key: str, value: int) -> None:
         values.append(key)
-        begun.release()
+        started_records.release()
         assert go_on.acquire(timeout=30)
 
     def topology() -> Topology:
@@ -481,7 +483,7 @@ def test_a_revoke_waits_for_the_record_in_hand_and_for_no_other(
         await send(logd.bootstrap, name, 0, *"abcdef")
         try:
             async with start(topology(), logd.bootstrap, name, tmp_path / "1", **settings) as app:
-                await until(lambda: begun.acquire(blocking=False))
+                await until(lambda: started_records.acquire(blocking=False))
                 revoking = asyncio.create_task(app._instance.loop.revoked())
                 await asyncio.sleep(0)
                 go_on.release()

@@ -83,12 +83,12 @@ async def exact(bootstrap: str, prefix: str, stores: int, *apps: KafkaStreams) -
 
     while not await level():  # noqa: ASYNC110 - tasks may be on their way from one to the other
         await asyncio.sleep(0.01)
-    for name, wanted in list(zip(STORES, await fed(bootstrap, prefix), strict=True))[:stores]:
-        found: dict[str, int] = {}
+    for name, expected in list(zip(STORES, await fed(bootstrap, prefix), strict=True))[:stores]:
+        totals: dict[str, int] = {}
         for app in apps:
             for store in app.stores(name):
-                found.update(store.all())  # type: ignore[attr-defined]
-        assert found == wanted, name
+                totals.update(store.all())  # type: ignore[attr-defined]
+        assert totals == expected, name
 
 
 async def fed(bootstrap: str, prefix: str) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
@@ -117,17 +117,17 @@ async def test_a_rebalance_while_a_commit_is_under_way(
         "num_standby_replicas": 1,
         "max_poll_interval_ms": 700 if too_long else 30_000,
     }
-    held = HeldUp(monkeypatch)
+    hold_up = HeldUp(monkeypatch)
     # At least once, what comes of a refused commit is written again to the repartition topic.
     stores = 1 if too_long and guarantee == "at_least_once" else len(STORES)
     await feed(logd.bootstrap, prefix, range(200))
     async with instance(logd.bootstrap, prefix, tmp_path / "1", **settings) as first:
         await first.wait_until_caught_up()
         generation, records = first._instance.member.generation, first.summary()["records_in"]
-        held.app = first
-        held.go_on.clear()
+        hold_up.app = first
+        hold_up.go_on.clear()
         await feed(logd.bootstrap, prefix, range(200, 400))
-        await until(lambda: held.waiting > 0)
+        await until(lambda: hold_up.waiting > 0)
         second = instance(logd.bootstrap, prefix, tmp_path / "2", **settings)
         async with second:
             await until(lambda: first._instance.member.is_joining)
@@ -138,7 +138,7 @@ async def test_a_rebalance_while_a_commit_is_under_way(
                 await until(lambda: first._instance.member.generation != generation)
             else:
                 assert first._instance.member.generation == generation, "the group waits"
-            held.go_on.set()
+            hold_up.go_on.set()
             await until(lambda: bool(first.tasks and second.tasks))
             if not too_long:
                 assert first._instance.member.generation > generation

@@ -101,13 +101,13 @@ async def run_to_the_end(bootstrap: str, prefix: str, state_dir: Path, **setting
     async with app:
         async with asyncio.timeout(SECONDS):
             await app.wait_until_caught_up()
-        found = [
+        stores = [
             {key: value for store in app.stores(name) for key, value in store.all()}  # type: ignore[attr-defined]
             for name in ("keys", "counts", "sums")
         ]
     async with Client(bootstrap) as client:
         numbers = await read(client, f"{prefix}-{summing.NUMBERS}", PARTITIONS)
-        assert found == list(summing.sums(row for each in numbers for row in each))
+        assert stores == list(summing.sums(row for each in numbers for row in each))
         await audit(client, prefix, PARTITIONS)
     return restores
 
@@ -206,13 +206,13 @@ def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Pat
             fed += 200
         first.kill()
         asyncio.run(feed(logd.bootstrap, prefix, range(fed, fed + 2000)))
-        wanted = summing.sums(map(summing.row, range(fed + 2000)))[2]
+        expected = summing.sums(map(summing.row, range(fed + 2000)))[2]
 
         async def written() -> dict[str, int]:
             async with Client(logd.bootstrap) as client:
                 return last(await read(client, f"{prefix}-{summing.SUMS}", PARTITIONS))
 
-        wait_for(lambda: asyncio.run(written()) == wanted, SECONDS)
+        wait_for(lambda: asyncio.run(written()) == expected, SECONDS)
         second.send(signal.SIGTERM)
         assert second.wait() == 0, second.log
     asyncio.run(run_to_the_end(logd.bootstrap, prefix, tmp_path / "elsewhere"))
@@ -249,13 +249,13 @@ def test_one_joins_and_one_is_killed_while_standbys_keep_up(
         fed_before = fed
         first.kill()
         feed_until(lambda: len({*second.tasks, *third.tasks}) == 2 * PARTITIONS and fed > fed_before + 1000)
-        wanted = summing.sums(map(summing.row, range(fed)))[2]
+        expected = summing.sums(map(summing.row, range(fed)))[2]
 
         async def written() -> dict[str, int]:
             async with Client(logd.bootstrap) as client:
                 return last(await read(client, f"{prefix}-{summing.SUMS}", PARTITIONS))
 
-        wait_for(lambda: asyncio.run(written()) == wanted, SECONDS)
+        wait_for(lambda: asyncio.run(written()) == expected, SECONDS)
         for each in (second, third):
             each.send(signal.SIGTERM)
         for each in (second, third):

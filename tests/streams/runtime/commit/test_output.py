@@ -170,9 +170,9 @@ def test_what_became_of_them_is_the_same_for_the_commit(seed: int, monkeypatch: 
         return "committed", application.told, application.output.dropped
 
     async def test() -> None:
-        kept, told, dropped = await outcome(10**9)
-        assert await outcome(2) == (kept, told, dropped)
-        assert (kept, len(told)) == (
+        kept, handled, dropped = await outcome(10**9)
+        assert await outcome(2) == (kept, handled, dropped)
+        assert (kept, len(handled)) == (
             "NOT_LEADER_OR_FOLLOWER" if seed % 2 else "committed",
             sum(one is TOO_LARGE for one in itertools.takewhile(lambda one: one is not NOT_LEADER, outcomes)),
         )

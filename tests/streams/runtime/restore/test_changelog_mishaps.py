@@ -140,8 +140,8 @@ async def test_a_store_whose_sub_topology_has_another_number(
     """There and back again, over one state folder: the first task's folder has what was before."""
     name = new_name("moved")
     await make_topics(logd.bootstrap, **{f"{name}-in": 1})
-    for seen, mapped in enumerate([False, True, True, False], start=1):
-        found = await count_some(logd, name, tmp_path, mapped=mapped)
-        assert found == {"the-letter-a": seen, "the-letter-b": seen}
+    for count, mapped in enumerate([False, True, True, False], start=1):
+        counts = await count_some(logd, name, tmp_path, mapped=mapped)
+        assert counts == {"the-letter-a": count, "the-letter-b": count}
     assert (tmp_path / name / "0_0" / "rocksdb" / "counts").exists()
     assert (tmp_path / name / "1_0" / "rocksdb" / "counts").exists()

@@ -28,24 +28,24 @@ def counting(*inputs: str, to: str, stores: int) -> Topology:
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     groups = builder.stream(list(inputs)).group_by_key()
     for number in range(stores):
-        kept = Materialized(
+        store = Materialized(
             name=f"page-views-per-user-by-window-of-{number:03}-minutes",
             caching=False,
             persistent=False,
         )
-        counts = groups.windowed_by(TimeWindows(60_000 * (number + 1))).count(store=kept)
+        counts = groups.windowed_by(TimeWindows(60_000 * (number + 1))).count(store=store)
         counts.to_stream(key=lambda window, _: window.key).to(to)
     return builder.build()
 
 
 def counts(app: KafkaStreams) -> set[int]:
     """Return the distinct counts that all stores have of the one key."""
-    found: Any = [
+    windows_by_store: Any = [
         dict(view.fetch("k", 0, 10))  # type: ignore[attr-defined]
         for name in app.topology.stores
         for view in app.stores(name)
     ]
-    return {count for windows in found for count in windows.values()}
+    return {count for windows in windows_by_store for count in windows.values()}
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)

@@ -41,17 +41,17 @@ def make_events(seed: int) -> list[Event]:
 def topology(name: str, look: Callable[[str], object]) -> Topology:
     """``look`` is called with each value of the stream."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
-    kept: dict[str, Any] = {"history_retention": timedelta(milliseconds=120)}
+    options: dict[str, Any] = {"history_retention": timedelta(milliseconds=120)}
     events = builder.stream(f"{name}-in")
     updates = events.filter(lambda k, v: v.startswith("t"))
     table = updates.map_values(lambda v: None if v == "t-" else v).to_table(
-        value_serde=str, store=Materialized(name="past", **kept)
+        value_serde=str, store=Materialized(name="past", **options)
     )
     stream = events.filter(lambda k, v: v.startswith("s")).peek(lambda k, v: look(v))
     stream.left_join(table, lambda v, t: f"{v} {t}", grace=100, name="waiting", value_serde=str).to(
         f"{name}-out", value_serde=str
     )
-    stream.group_by_key(value_serde=str).count(store=Materialized(name="counts", **kept))
+    stream.group_by_key(value_serde=str).count(store=Materialized(name="counts", **options))
     return builder.build()
 
 
@@ -59,14 +59,14 @@ def in_one_go(name: str, events: list[Event]) -> tuple[list[tuple[str, str, int]
     with TopologyTestDriver(topology(name, id)) as driver:
         for key, value, timestamp in events:
             driver.input_topic(f"{name}-in").pipe_input(key, value, timestamp)
-        told = driver.output_topic(f"{name}-out").read_all()
-        return [(each.key, each.value, each.timestamp) for each in told], contents(driver.store)
+        output = driver.output_topic(f"{name}-out").read_all()
+        return [(each.key, each.value, each.timestamp) for each in output], contents(driver.store)
 
 
 def contents(store: Callable[[str], Any]) -> dict[str, Any]:
     """Return the contents of the stores."""
-    found = {name: {key: list(store(name).versions(key)) for key in KEYS} for name in ("past", "counts")}
-    return {**found, BUFFER: [(key[:-4], held.new) for key, held in store(BUFFER).all()]}
+    versions = {name: {key: list(store(name).versions(key)) for key in KEYS} for name in ("past", "counts")}
+    return {**versions, BUFFER: [(key[:-4], update.new) for key, update in store(BUFFER).all()]}
 
 
 async def produce(bootstrap: str, topic: str, events: list[Event]) -> None:
@@ -79,7 +79,7 @@ async def told(bootstrap: str, topic: str) -> list[Any]:
     async with Client(bootstrap) as client:
         tp = TopicPartition(topic, 0)
         end = (await Admin(client).list_offsets({tp: "latest"}, isolation_level="read_committed"))[tp].offset
-        found: list[Any] = []
+        records: list[Any] = []
         async with BatchFetcher(client, isolation_level="read_committed") as fetcher:
             fetcher.assign({tp: 0})
             position = 0
@@ -87,8 +87,8 @@ async def told(bootstrap: str, topic: str) -> list[Any]:
                 for fetched in await fetcher.fetch():
                     position = fetched.next_offset
                     for _, timestamp, key, value, _ in fetched.records():
-                        found.append(((key or b"").decode(), (value or b"").decode(), timestamp))
-        return found
+                        records.append(((key or b"").decode(), (value or b"").decode(), timestamp))
+        return records
 
 
 async def changelog_ends(bootstrap: str, name: str) -> list[int]:
@@ -160,5 +160,7 @@ async def test_versions_and_what_waits_outlive_failures(
     else:
         assert set(come) == set(expected)
     whole = sum(await changelog_ends(logd.bootstrap, name))
-    taken = sum(restored.totals[-3:] if disk == "gone" else restored.totals)
-    assert whole / 2 < taken if disk == "gone" else 0 < taken < whole / 2, "the tail only, or all of it"
+    restored_records = sum(restored.totals[-3:] if disk == "gone" else restored.totals)
+    assert whole / 2 < restored_records if disk == "gone" else 0 < restored_records < whole / 2, (
+        "the tail only, or all of it"
+    )

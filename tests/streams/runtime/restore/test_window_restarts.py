@@ -92,15 +92,15 @@ async def told(bootstrap: str, name: str) -> dict[str, dict[Any, int]]:
         "session": SessionWindowed(key),
         "slide": TimeWindowed(key, SIZE),
     }
-    found: dict[str, dict[Any, int]] = {}
+    results: dict[str, dict[Any, int]] = {}
     for kind, serde in serdes.items():
         rows = await read_last(bootstrap, f"{name}-{kind}", partitions=1)
-        found[kind] = {serde.deserialize(key): int.from_bytes(value or b"") for key, value in rows.items()}
+        results[kind] = {serde.deserialize(key): int.from_bytes(value or b"") for key, value in rows.items()}
         async with Client(bootstrap) as client:
             tp = TopicPartition(f"{name}-{kind}", 0)
             ends = await Admin(client).list_offsets({tp: "latest"})
             assert ends[tp].offset == len(rows), f"{kind}: once each"
-    return found
+    return results
 
 
 @deep
@@ -166,13 +166,16 @@ def test_what_is_past_retention_is_not_found_before_nor_after_a_restart(
     """
     name = new_name("retention")
     events = [(b"k", b"b1", 0), (b"k", b"b2", newest), (b"k", b"a1", 0)]
-    found = newest < (RETENTION + 1 if cached else RETENTION)
-    told = {JOINED: "a1%b1" if found else "a1%None", COGROUPED: "b1a1" if found else "a1"}[kind]
+    is_retained = newest < (RETENTION + 1 if cached else RETENTION)
+    expected_value = {
+        JOINED: "a1%b1" if is_retained else "a1%None",
+        COGROUPED: "b1a1" if is_retained else "a1",
+    }[kind]
 
     with TopologyTestDriver(past_retention(name, kind, cached=cached)) as driver:
         for key, value, time in events:
             driver.pipe(f"{name}-in", key, value, time)
-        assert driver.output_topic(f"{name}-out").read_key_values()[-1] == ("k@0", told)
+        assert driver.output_topic(f"{name}-out").read_key_values()[-1] == ("k@0", expected_value)
 
     async def case() -> None:
         await make_topics(logd.bootstrap, **{f"{name}-in": 1, f"{name}-out": 1})
@@ -186,6 +189,6 @@ def test_what_is_past_retention_is_not_found_before_nor_after_a_restart(
             if disk == "lost":
                 shutil.rmtree(tmp_path)
         rows_by_key = await read_last(logd.bootstrap, f"{name}-out", partitions=1)
-        assert rows_by_key[b"k@0"] == told.encode()
+        assert rows_by_key[b"k@0"] == expected_value.encode()
 
     run(case)

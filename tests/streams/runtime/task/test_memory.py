@@ -68,8 +68,8 @@ def test_well_compressed_records_do_not_fill_the_memory(
         [sys.executable, inflating.__file__, *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    seen, before, peak = json.loads(done.stdout)
-    assert seen == partitions * batches * inflating.RECORDS_PER_BATCH
+    count, before, peak = json.loads(done.stdout)
+    assert count == partitions * batches * inflating.RECORDS_PER_BATCH
     assert peak - before < 256 * MEGABYTE, f"{peak >> 20} MB, {before >> 20} MB of them before it began"
 
 
@@ -84,13 +84,20 @@ def fetched(tp: TopicPartition, *batches: list[int], first: int = 0, position: i
         data += build_batch(records, base_offset=offset, codec=Codec.ZSTD)
         offset += len(times)
     view = memoryview(data)
-    found = whole_batches(view)
-    return Fetched(tp, position, found.next_offset, view, record_count=found.record_count, leader_epoch=0)
+    batches_of_view = whole_batches(view)
+    return Fetched(
+        tp,
+        position,
+        batches_of_view.next_offset,
+        view,
+        record_count=batches_of_view.record_count,
+        leader_epoch=0,
+    )
 
 
-def make_task(seen: list[int], number: int = 0, buffer: InputBuffer | None = None) -> Task:
+def make_task(values: list[int], number: int = 0, buffer: InputBuffer | None = None) -> Task:
     builder = StreamsBuilder(key_serde=bytes, value_serde=int)
-    builder.stream("a").merge(builder.stream("b")).foreach(lambda key, value: seen.append(value))
+    builder.stream("a").merge(builder.stream("b")).foreach(lambda key, value: values.append(value))
     (subtopology,) = builder.build().subtopologies
     environment = TaskEnvironment(clock=lambda: 0, buffer=buffer or InputBuffer())
     task = Task(TaskId(0, number), subtopology, {}, environment, TaskSettings(max_idle_ms=-1))
@@ -101,8 +108,8 @@ def make_task(seen: list[int], number: int = 0, buffer: InputBuffer | None = Non
 
 
 def test_a_batch_is_decoded_at_a_time() -> None:
-    buffer, seen = InputBuffer(), list[int]()
-    task = make_task(seen, buffer=buffer)
+    buffer, values = InputBuffer(), list[int]()
+    task = make_task(values, buffer=buffer)
     queue = task.queues[A]
     queue.add_fetched(fetched(A, [1, 2], [3], [4, 5, 6]), 6)
     assert (len(queue), queue.fetched, buffer.decoded) == (6, 6, 0)
@@ -111,16 +118,16 @@ def test_a_batch_is_decoded_at_a_time() -> None:
     assert len(queue) == 6
     waiting = buffer.waiting
     assert task.process() == 6
-    assert seen == [1, 2, 3, 4, 5, 6]
+    assert values == [1, 2, 3, 4, 5, 6]
     assert queue.position == 6
     assert waiting > 0
     assert (buffer.waiting, buffer.decoded) == (0, 0)
 
 
 def test_what_is_put_back_is_processed_once() -> None:
-    seen: list[int] = []
+    values: list[int] = []
     buffer = InputBuffer()
-    task = make_task(seen, buffer=buffer)
+    task = make_task(values, buffer=buffer)
     queue = task.queues[A]
     queue.add_fetched(fetched(A, [1, 2, 3], [4]), 4)
     state = task._state
@@ -129,7 +136,7 @@ def test_what_is_put_back_is_processed_once() -> None:
     task.put_back()
     assert (buffer.decoded, queue.position, task.holds_decoded) == (0, 2, False)
     task.process()
-    assert seen == [1, 2, 3, 4]
+    assert values == [1, 2, 3, 4]
     assert (buffer.decoded, buffer.waiting) == (0, 0)
 
 
@@ -153,8 +160,8 @@ def test_a_batch_is_decoded_in_parts() -> None:
 
 def test_a_batch_in_work_is_put_back_between_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_module, "FIRST_RECORDS", 2)
-    seen, buffer = list[int](), InputBuffer()
-    task = make_task(seen, buffer=buffer)
+    values, buffer = list[int](), InputBuffer()
+    task = make_task(values, buffer=buffer)
     queue = task.queues[A]
     queue.add_fetched(fetched(A, [1, 2, 3, 4], [5]), 5)
     waiting = buffer.waiting
@@ -165,16 +172,16 @@ def test_a_batch_in_work_is_put_back_between_its_parts(monkeypatch: pytest.Monke
     task.put_back()
     assert (queue.position, len(queue), buffer.decoded, buffer.waiting) == (2, 3, 0, waiting)
     task.process()
-    assert seen == [1, 2, 3, 4, 5]
+    assert values == [1, 2, 3, 4, 5]
     assert (queue.position, len(queue), buffer.bytes) == (5, 0, 0)
 
 
 def test_records_before_the_position_are_left_out() -> None:
-    seen: list[int] = []
-    task = make_task(seen)
+    values: list[int] = []
+    task = make_task(values)
     task.queues[A].add_fetched(fetched(A, [1, 2, 3], position=1), 3)
     task.process()
-    assert seen == [2, 3]
+    assert values == [2, 3]
 
 
 def test_a_position_moves_on_without_records() -> None:
@@ -195,16 +202,16 @@ def test_a_closed_task_takes_no_room() -> None:
 
 def test_truncation_drops_what_waits() -> None:
     """Nothing of it was processed, so it is fetched again: what was lost of it never counts."""
-    seen: list[int] = []
+    values: list[int] = []
     buffer = InputBuffer()
-    task = make_task(seen, buffer=buffer)
+    task = make_task(values, buffer=buffer)
     queue = task.queues[A]
     queue.add_fetched(fetched(A, [1, 2], [3], [4, 5]), 5)
     assert queue.truncate(4, 9) == 0
     assert (queue.fetched, queue.end, buffer.bytes) == (0, 9, 0)
     queue.add_fetched(fetched(A, [1, 2], [3], [4, 6]), 9)
     task.process()
-    assert seen == [1, 2, 3, 4, 6]
+    assert values == [1, 2, 3, 4, 6]
     assert queue.truncate(2, 9) == 2
     assert queue.position == 2
 
@@ -223,58 +230,58 @@ class Clock:
         return self.now
 
 
-def several(count: int, buffer: InputBuffer, seen: list[int], batches: int = 3) -> list[RunningTask]:
+def several(count: int, buffer: InputBuffer, values: list[int], batches: int = 3) -> list[RunningTask]:
     """Tasks with ``batches`` batches of 400 records each, of which a slice processes 200."""
     tasks = []
     for number in range(count):
-        task = make_task(seen, number, buffer)
+        task = make_task(values, number, buffer)
         task.queues[A].add_fetched(fetched(A, *[[number] * 400] * batches), 400 * batches)
         tasks.append(RunningTask(task, {}, {}, {}))
     return tasks
 
 
 def test_tasks_wait_for_room_and_all_get_their_turn() -> None:
-    buffer, seen = InputBuffer(1), list[int]()
-    tasks = several(4, buffer, seen)
+    buffer, values = InputBuffer(1), list[int]()
+    tasks = several(4, buffer, values)
     turns = TaskScheduler(buffer, turn_ms=1, clock=Clock())
     one = fetched(A, [0] * 400)
     task = make_task([], 9, probe := InputBuffer())
     task.queues[A].add_fetched(one, 400)
     task.queues[A].head_timestamp()
     order: list[int] = []
-    while len(seen) < 4 * 3 * 400:
-        before = len(seen)
+    while len(values) < 4 * 3 * 400:
+        before = len(values)
         turns.work(tasks)
         assert buffer.decoded <= probe.decoded, "one batch fills it, so there is only one at a time"
-        order += sorted(set(seen[before:]))
+        order += sorted(set(values[before:]))
     assert set(order[:8]) == {0, 1, 2, 3}, "nobody has everything before the last one begins"
 
 
 def test_a_task_that_cannot_go_on_gives_its_room_up() -> None:
     """A task that waits for another input, maybe for ever, releases its share of the buffer."""
-    buffer, seen = InputBuffer(1), list[int]()
-    tasks = several(2, buffer, seen, batches=1)
+    buffer, values = InputBuffer(1), list[int]()
+    tasks = several(2, buffer, values, batches=1)
     stuck = tasks[0].task
     stuck._max_idle_ms = 0
     stuck.queues[B].end = 1  # the broker has a record, which has not come
     turns = TaskScheduler(buffer, turn_ms=1000, clock=Clock())
     for _ in range(4):
         turns.work(tasks)
-    assert seen == [1] * 400
+    assert values == [1] * 400
     stuck.queues[B].add_fetched(fetched(B, [0]), 1)
     turns.work(tasks)
     turns.work(tasks)
-    assert len(seen) == 801
+    assert len(values) == 801
 
 
 def test_a_turn_ends_soon_however_many_tasks_are_slow() -> None:
     """Tasks change hands between turns; whose turn it was not comes first next time."""
-    clock, seen = Clock(), list[int]()
+    clock, values = Clock(), list[int]()
 
     class Slow(list[int]):
         def append(self, value: int) -> None:
             clock.now += 1000
-            seen.append(value)
+            values.append(value)
 
     tasks = several(4, InputBuffer(), Slow())
     for running in tasks:
@@ -283,19 +290,19 @@ def test_a_turn_ends_soon_however_many_tasks_are_slow() -> None:
     turns = TaskScheduler(InputBuffer(), turn_ms=100, clock=clock)
     for _ in range(8):
         assert turns.work(tasks) == 1
-    assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert sorted(values) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_a_task_that_never_ends_gives_its_room_up() -> None:
     """A task that always has records, since it merges two inputs, releases its share of the buffer."""
-    buffer, seen = InputBuffer(1), list[int]()
-    tasks = several(2, buffer, seen, batches=1)
+    buffer, values = InputBuffer(1), list[int]()
+    tasks = several(2, buffer, values, batches=1)
     busy = tasks[0].task
     busy.queues[B].add_fetched(fetched(B, *[[5]] * 100 * WAITING_TURNS_MAX), 100 * WAITING_TURNS_MAX)
     busy.queues[A].add_fetched(fetched(A, [9], first=400, position=400), 401)
     turns = TaskScheduler(buffer, turn_ms=1, clock=Clock())
     for _ in range(3 * WAITING_TURNS_MAX):
         turns.work(tasks)
-        if 1 in seen:
+        if 1 in values:
             return
     raise AssertionError("the other one never got its turn")

@@ -90,8 +90,8 @@ def test_nothing_is_opened_before_all_is_over(worker: Worker) -> None:
         assert scene.openings.offsets() == {ID: 7}, "what is at hand counts already"
         scene.answers.put_nowait(None)
         await until(lambda: scene.taken == [ID])
-        given, again = scene.opened
-        assert given == {"counts": scene.store} and again is None, "the first attempt has closed them"
+        first, again = scene.opened
+        assert first == {"counts": scene.store} and again is None, "the first attempt has closed them"
         assert not scene.openings.ids
 
     run(worker, test)

@@ -28,10 +28,10 @@ class Clock:
         return self.now
 
 
-def two_inputs(seen: list[Any], **settings: Any) -> tuple[Task, Clock]:
+def two_inputs(records: list[Any], **settings: Any) -> tuple[Task, Clock]:
     """Return a task that notes the records of topics ``a`` and ``b`` in the order of processing."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
-    builder.stream("a").merge(builder.stream("b")).foreach(lambda k, v: seen.append((k, v)))
+    builder.stream("a").merge(builder.stream("b")).foreach(lambda k, v: records.append((k, v)))
     return make(builder, **settings)
 
 
@@ -58,12 +58,12 @@ def give(task: Task, tp: TopicPartition, *times: int, end: int | None = None, fi
 
 
 def test_the_lowest_time_is_next() -> None:
-    seen: list[Any] = []
-    task, _ = two_inputs(seen)
+    records: list[Any] = []
+    task, _ = two_inputs(records)
     give(task, A, 10, 30, 20)
     give(task, B, 5, 25)
     assert task.process() == 5
-    assert seen == [("b", 5), ("a", 10), ("b", 25), ("a", 30), ("a", 20)]
+    assert records == [("b", 5), ("a", 10), ("b", 25), ("a", 30), ("a", 20)]
     assert task.stream_time == 30
 
 
@@ -71,15 +71,15 @@ def test_an_input_not_fetched_yet_is_waited_for() -> None:
     """An input that is not fetched yet is waited for: a table is read before a stream, even if its records
     arrive later.
     """
-    seen: list[Any] = []
-    task, _ = two_inputs(seen)
+    records: list[Any] = []
+    task, _ = two_inputs(records)
     give(task, A, 100, 200)
     assert task.process() == 0, "nobody knows what is in b"
     give(task, B, 0, end=2)
     assert task.process() == 1, "the broker has another record of b"
     give(task, B, 0, first=1)
     assert task.process() == 3
-    assert [key for key, _ in seen] == ["b", "b", "a", "a"]
+    assert [key for key, _ in records] == ["b", "b", "a", "a"]
 
 
 def test_an_input_that_is_empty_at_the_broker_is_not_waited_for() -> None:
@@ -112,11 +112,11 @@ def test_idle_minus_one_waits_for_nothing() -> None:
 
 
 def test_a_deadline_ends_a_slice_and_positions_stand_between_records() -> None:
-    seen: list[Any] = []
+    records: list[Any] = []
     builder = StreamsBuilder(key_serde=str, value_serde=int)
 
     def slow(key: str, value: int) -> None:
-        seen.append(value)
+        records.append(value)
         clock.now += 1
 
     builder.stream("a").foreach(slow)
@@ -126,7 +126,7 @@ def test_a_deadline_ends_a_slice_and_positions_stand_between_records() -> None:
     assert 10 <= done < 1000
     assert task.flush().positions == {A: done}
     task.process()
-    assert seen == list(range(1000))
+    assert records == list(range(1000))
 
 
 def test_positions_pass_gaps_when_everything_before_is_processed() -> None:
@@ -149,11 +149,11 @@ def test_a_bad_record_ends_the_task_and_is_named() -> None:
 
 
 def test_log_and_continue_leaves_bad_records_out() -> None:
-    seen: list[Any] = []
-    task, _ = two_inputs(seen, max_idle_ms=-1, handlers=Handlers(deserialization=log_and_continue))
+    records: list[Any] = []
+    task, _ = two_inputs(records, max_idle_ms=-1, handlers=Handlers(deserialization=log_and_continue))
     task.add(A, [(0, 1, b"\xff", bytes(8), ()), (1, 1, b"k", b"short", ()), (2, 1, b"k", bytes(8), ())], 3, 3)
     assert task.process() == 1
-    assert seen == [("k", 0)]
+    assert records == [("k", 0)]
     assert sum(metrics.dropped_records_total for metrics in task.metrics.values()) == 2
 
 
