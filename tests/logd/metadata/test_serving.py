@@ -31,7 +31,7 @@ def in_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 
 
 class Store:
-    """Writes when it is let; `failure` is raised instead."""
+    """A store that writes while `open` is set, and then raises `failure` if there is one."""
 
     def __init__(self) -> None:
         self.written: list[list[Change]] = []

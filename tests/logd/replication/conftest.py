@@ -178,7 +178,7 @@ class Script:
             self.out.insert(count, f"{node.id} appends {what}")
 
     def do_read(self, plain: list[str], options: Options) -> None:
-        """`read 1 0`: what a consumer is handed from offset 0 on."""
+        """`read 1 0`: show what a consumer reads from offset 0 on."""
         node = self.nodes[int(plain[0])]
         answer = node.read(int(plain[1]), int(options.get("last", -1)), node.leader_epoch)
         self.out.append(f"{node.id} {_answer(answer)}")
@@ -349,7 +349,7 @@ class Script:
             self.out.append(f"    {records or '-'}")
 
     def do_isr(self, plain: list[str], options: Options) -> None:
-        """`isr 1`: what the leader takes for in sync, and whom it waits for."""
+        """`isr 1`: show the leader's ISR, the maximal ISR that it waits for, and the high watermark."""
         for word in plain:
             leader = self.nodes[int(word)].role
             assert isinstance(leader, Leader)

@@ -1,4 +1,4 @@
-"""However two logs came to differ, a follower cuts off what its leader has not, and keeps all they share."""
+"""Tests that a follower cuts off what its leader does not have, and keeps all that both logs share."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_epochs_nobody_knows() -> None:
 
 
 def test_the_real_log(tmp_path: Path) -> None:
-    """`logd.storage.log.Log` is what both sides look at."""
+    """Followers and leaders both work on the real `logd.storage.log.Log`."""
     folder = LogDirectory.open(
         tmp_path,
         node_id=1,

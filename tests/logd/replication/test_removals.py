@@ -95,8 +95,8 @@ def test_who_copies_from_the_start_goes_on() -> None:
 
 
 def test_in_sync_replicas_have_all_that_is_committed() -> None:
-    """So that a removal offset that says too much (it may be another broker's word) makes no one drop its
-    log that is needed.
+    """Replicas in sync keep their log, even if the removal offset is too large, as one that another broker
+    wrote may be. Otherwise a log that is needed would be dropped.
     """
     led = Compacted(removal_offset=1000)
     assert led.fetch(3, 100) is None

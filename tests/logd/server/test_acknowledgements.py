@@ -20,7 +20,9 @@ SECONDS = 100
 
 
 class Stage:
-    """Serves requests that are a number each, by what the test says of them; notes those served."""
+    """A server of requests that are a number each. It responds as the test says, and notes in `served` which
+    it has served.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer

@@ -59,7 +59,9 @@ def sending(folder: Path, way: str) -> Iterator[LogdProcess]:
 
 
 def kernel_queues(broker: int, client: int) -> int:
-    """Bytes sent but not read on the connection of two local ports: what is not received, and what waits."""
+    """Return the bytes that the broker's port has sent to the client's and that are not read: those in both
+    kernels' queues.
+    """
     queued = 0
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, remote, _, queues, *_ = line.split()

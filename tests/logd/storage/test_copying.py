@@ -292,7 +292,9 @@ def test_mutated_runs(
     make_store: Any,
     tmp_path_factory: Any,
 ) -> None:
-    """Whatever comes, it is KafkaError or what is written holds together, and is found again by recovery."""
+    """Mutated runs are refused with CORRUPT_MESSAGE, or what is written of them is consistent, and recovery
+    finds it again.
+    """
     run = whole_run(seed)
     mutated = bytearray(run[: len(run) - cut % len(run)])
     for place, bits in places:

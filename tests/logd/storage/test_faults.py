@@ -1,6 +1,5 @@
-"""A disk that fails: the folder goes offline and says so; what was not written is not acknowledged.
-
-`FaultyDisk` does the failing; below it are real files.
+"""Tests of a failing disk: the log directory goes offline and reports why, and nothing unwritten is
+acknowledged. `FaultyDisk` does the failing; below it are real files.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ def test_a_log_is_its_records_in_order(
 
 
 def play(store: Any, steps: list[tuple[str, int, int]]) -> None:
-    """`batches` is what the log should hold: the values of each batch with its base offset."""
+    """Play the steps, and compare the log with `batches` after each: the base offset and the values of each
+    batch.
+    """
     batches: list[tuple[int, list[str]]] = []
     end = count = 0
     for step, number, size in steps:

@@ -1,4 +1,4 @@
-"""The two indexes of a segment: their bytes, and what a lookup promises."""
+"""Tests of the two indexes of a segment: their bytes, and what a lookup promises."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def open_folder(path: Path) -> LogDirectory:
 
 
 def records_of(log: Log) -> Iterator[tuple[bool, Record]]:
-    """(whether it is a control record, the record) of everything in a log."""
+    """Yield all records of a log, each as (is_control, record)."""
     for chunk in log.reader.batches(log.log_start_offset):
         for position, header in iter_batches(chunk):
             for record in decode_records(chunk, position):

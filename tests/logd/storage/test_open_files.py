@@ -1,4 +1,4 @@
-"""Who holds an open file: at most so many, and nobody for long who does not use it."""
+"""Tests of open files: there is a limit to them, and files that are not used are closed before long."""
 
 from __future__ import annotations
 

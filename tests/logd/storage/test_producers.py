@@ -1,4 +1,6 @@
-"""Idempotent producers: what is taken, what is a duplicate, what is refused, and what a restart remembers."""
+"""Tests of idempotent producers: batches that are appended, duplicates, refusals, and what a restart
+restores.
+"""
 
 from __future__ import annotations
 

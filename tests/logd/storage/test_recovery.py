@@ -306,7 +306,7 @@ def test_damage_found_by_a_read_leaves_the_folder_online(store: Any) -> None:
 
 
 def fill_flush_and_append(store: Any) -> None:
-    """Ten records on the disk and in the checkpoint, five more behind them, all in one segment."""
+    """Append and flush ten records, checkpoint them, and append five more to the same segment."""
     store.configure(index_interval_bytes=250)
     for number in range(15):
         if number == 10:

@@ -140,7 +140,9 @@ def test_epochs_of_apache_kafka_go_on(store: Any) -> None:
 
 @pytest.mark.parametrize("what", ["records", "all records", "the newest segment"])
 def test_a_log_that_lost_records_without_a_crash_begins_one(store: Any, what: str) -> None:
-    """Somebody put an older copy of it back, or the file system was repaired."""
+    """Logs that lost records without a crash begin an epoch too, for example when an older copy was put in
+    place or the file system was repaired.
+    """
     store.configure(segment_bytes=500)
     fill(store, 10)
     store.close()

@@ -41,7 +41,9 @@ def test_long_batches_are_searched_one_after_the_other(store: Any, batch: Any, c
 
 
 def test_a_header_that_promises_more_than_the_batch_has(store: Any, batch: Any) -> None:
-    """From before headers were corrected: the search goes on behind the batch."""
+    """Searches by time go on after a batch whose header promises a later timestamp than its records have.
+    Such batches are from before headers were corrected.
+    """
     sent = batch(*["x" * 1000] * 50, timestamps=[100] * 50, codec=Codec.GZIP)
     lying = seal(read_header(sent)._replace(max_timestamp=10_000), sent[61:])
     store.log.writer.append(lying, 0, 0)

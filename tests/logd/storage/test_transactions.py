@@ -1,4 +1,4 @@
-"""Transactions in a log: who may write what, the last stable offset, markers, what a restart remembers."""
+"""Tests of transactions in a log: admission, the last stable offset, markers, and what a restart restores."""
 
 from __future__ import annotations
 

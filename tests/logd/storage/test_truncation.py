@@ -1,4 +1,4 @@
-"""Truncating a log: what goes, what is known then, who has it meanwhile. Crashes are in `tests/faults`."""
+"""Tests of truncating a log: records, epochs and files. Crashes are in `tests/faults`."""
 
 from __future__ import annotations
 

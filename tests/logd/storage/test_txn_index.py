@@ -1,4 +1,4 @@
-"""The transaction index: Kafka's bytes, what a search finds, what damage is noticed."""
+"""Tests of the transaction index: Kafka's bytes, the results of a search, and the detection of damage."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Options = dict[str, str]
 
 
 class Script:
-    """Carries out commands against one shard and says what came out."""
+    """A script's commands, carried out against one shard; `out` is their output."""
 
     def __init__(self) -> None:
         self.log = ListLog()
@@ -141,7 +141,7 @@ class Script:
             self.shard.complete(transactional_id, self.now_ms)
 
     def do_restart(self, plain: list[str], options: Options) -> None:
-        """`restart`; `restart unclean` behind a stop that may have taken the log's last records."""
+        """`restart`; `restart unclean` after a stop that may have lost the log's last records."""
         self.shard = self.loaded(behind="unclean" in plain)
         self.out += [f"{transactional_id}: to be finished" for transactional_id in self.shard.undone]
 

@@ -44,7 +44,9 @@ FENCED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 
 @dataclasses.dataclass
 class Producer:
-    """`identity` is what it was last told; `pending`: an EndTxn whose answer it waits for."""
+    """A producer. `identity` is the last one that it got; `pending` is the outcome of an EndTxn that awaits
+    its response.
+    """
 
     version: int
     identity: ProducerIdentity
@@ -86,7 +88,7 @@ class Histories(RuleBasedStateMachine):
         self.marked = {}
 
     def may_be_refused(self, producer: Producer, code: ErrorCode) -> None:
-        """Nobody is fenced who has the identity that the coordinator gave out last."""
+        """Check that no producer is fenced that has the identity which the coordinator gave out last."""
         assert code in REFUSALS
         is_up_to_date = producer.version < 2 or producer.pending is None
         if producer is self.current and is_up_to_date:

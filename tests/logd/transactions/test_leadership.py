@@ -296,8 +296,8 @@ Step = st.one_of(
 @settings(max_examples=depth.times(100), deadline=None)
 @given(st.lists(Step, max_size=30))
 def test_histories_of_elections(steps: list[tuple[str]]) -> None:
-    """Nobody waits for ever, a term that is over appends nothing, and a commit that was acknowledged gets its
-    markers, once somebody leads.
+    """Requests all end, an ended term appends nothing, and an acknowledged commit gets its markers once
+    there is a leader.
     """
 
     async def story(stage: Stage) -> None:

@@ -34,7 +34,7 @@ LEADER_EPOCH_POSITION = 12
 
 
 class PaperPartition:
-    """`batches` are what it holds; appending raises `failure` if there is one."""
+    """A partition that holds `batches`. Appending raises `failure` if there is one."""
 
     log_start_offset = 0
     leader_epoch = 4

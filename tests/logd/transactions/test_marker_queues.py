@@ -228,7 +228,9 @@ def test_a_marker_says_which_term_topic_and_transaction_it_means() -> None:
 
 
 def test_a_marker_is_taken_back_once_the_leader_s_term_is_over() -> None:
-    """Also where the same broker leads again: it refuses what is of the term before."""
+    """Markers are sent again in a new leader epoch, also if the same broker leads again: it refuses markers
+    of the previous epoch.
+    """
 
     async def story(shell: Shell) -> None:
         shell.cluster.leaders = {PLACES[0]: 2}

@@ -22,7 +22,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class PaperLog(ListLog):
-    """`flushing` is what has to be waited for after an append."""
+    """A log of which an append is flushed once `flushing` is done."""
 
     leader_epoch = 3
     last = None
@@ -133,7 +133,7 @@ def test_a_few_markers_are_written_in_the_next_turn() -> None:
 
 @pytest.mark.parametrize("ask", ["init", "add", "verify", "end", "describe", "list"])
 def test_who_asks_for_the_id_in_the_same_turn_finds_it_complete(ask: str) -> None:
-    """Nobody is told to try again later for what a moment's work completes."""
+    """Requests for the id complete its transaction first, so none is refused for work that takes a moment."""
 
     async def story(shell: Shell) -> None:
         identity = shell.begin(T0, T1)
@@ -161,7 +161,9 @@ def test_who_asks_for_the_id_in_the_same_turn_finds_it_complete(ask: str) -> Non
 def test_a_mistake_behind_the_answer_does_not_leave_the_transaction_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody waits for the markers any more who could be told."""
+    """Markers are written although a mistake interrupts the first attempt. No request awaits them any more
+    that could report it.
+    """
     write = PaperMarkers.write_where_needed
     mistakes = [RuntimeError("mistake")]
 
@@ -222,7 +224,9 @@ def test_a_partition_that_is_offline_is_tried_again() -> None:
 
 
 def test_no_marker_precedes_its_decision_on_the_disk() -> None:
-    """flush.messages: after a power loss a marker without the decision behind it would be half a commit."""
+    """Markers wait until the decision is flushed (flush.messages). After a power loss a marker without its
+    decision would be half a commit.
+    """
 
     async def story(shell: Shell) -> None:
         identity = shell.begin(T0)

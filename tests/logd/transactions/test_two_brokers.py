@@ -189,7 +189,9 @@ def test_a_batch_brings_its_partition_into_the_transaction(log: Partition) -> No
 
 
 def test_a_batch_is_verified(log: Partition) -> None:
-    """Transaction version 1: one that comes after the abort does not begin a transaction that nobody ends."""
+    """Batches are verified with transaction version 1: one after the abort does not begin a transaction that
+    nobody ends.
+    """
 
     async def story(brokers: TwoBrokers) -> None:
         identity = await brokers.coordinator.init_producer("x", 60_000, None)

@@ -53,7 +53,9 @@ OF_THE_MOMENT = ("broker", "broker-gone", "replicas-offline")
 
 
 class Histories(RuleBasedStateMachine):
-    """``registered`` is who is alive in truth; ``told`` is what a broker makes of what is published."""
+    """A machine of random histories. ``registered`` are the brokers that are alive; ``broker_image`` is a
+    broker's image of what is published.
+    """
 
     def __init__(self) -> None:
         super().__init__()

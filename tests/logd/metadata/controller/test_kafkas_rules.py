@@ -48,7 +48,9 @@ def name(leader: int) -> str:
 
 
 def test_elections_without_a_leader() -> None:
-    """Unlike Kafka we elect no one out of sync while somebody in sync is still there, about to go."""
+    """Unlike Kafka we elect no broker out of sync while one in sync is alive, even if that one is shutting
+    down.
+    """
     kept_clean = 0
     for case, (clean, unclean, preferred, _) in lines("elections"):
         isr, alive, leaving = map(numbers, case)

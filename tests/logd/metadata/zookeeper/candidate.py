@@ -22,7 +22,7 @@ from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 
 async def write(session: Session, elected: Elected) -> None:
-    """Until it is fenced."""
+    """Write the epoch again and again until the fence refuses a write, then create `/moved/EPOCH`."""
     try:
         while True:
             await fenced(

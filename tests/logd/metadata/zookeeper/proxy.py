@@ -57,7 +57,7 @@ class Proxy:
 
     @property
     def has_lost(self) -> bool:
-        """Whether what `lose` asked for has happened."""
+        """True if the loss that `lose` asked for has happened, or none was asked for."""
         return self._lost is None
 
     def cut(self) -> None:

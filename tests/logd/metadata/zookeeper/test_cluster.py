@@ -1,4 +1,6 @@
-"""The cluster's id, producer ids, what tools asked for by znodes, and the groups of old consumers."""
+"""Tests of the cluster's id, producer ids, requests that tools make by znodes, and the groups of old
+consumers.
+"""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ async def test_an_election_whose_answer_is_lost(connect: str, ensemble: Ensemble
 
 
 class Standing:
-    """A candidate and what it told."""
+    """A candidate, and the controllers that it was notified of."""
 
     def __init__(self, session: Session, broker_id: int) -> None:
         self.session = session

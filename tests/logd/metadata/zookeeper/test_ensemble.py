@@ -1,4 +1,4 @@
-"""Three servers, of which some are lost: sessions, leases and what was written outlive it."""
+"""Tests of three servers, some of which are lost: sessions, leases and writes outlive the loss."""
 
 from __future__ import annotations
 

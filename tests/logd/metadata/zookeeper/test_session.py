@@ -1,4 +1,4 @@
-"""Sessions with a real ZooKeeper: what is asked, lost, resumed and expired, and the lease all the while."""
+"""Tests of sessions with a real ZooKeeper: requests, lost, resumed and expired sessions, and leases."""
 
 from __future__ import annotations
 
@@ -247,7 +247,9 @@ async def test_a_session_that_expires_is_followed_by_another(connect: str, ensem
 async def test_a_request_of_an_expired_session_is_not_carried_out_in_the_next(
     connect: str, ensemble: Ensemble
 ) -> None:
-    """kazoo's own client begins a new session by itself, and sends what was queued for the old one."""
+    """Requests of an expired session fail. The client of kazoo begins a new session by itself, and sends in
+    it what was queued for the old one.
+    """
     async with (
         opened(connect) as other,
         Proxy(ensemble.connect_string) as proxy,
@@ -278,7 +280,7 @@ async def test_the_timeout_that_counts_is_the_servers(connect: str) -> None:
 async def test_a_stopped_process_knows_that_its_lease_is_over_before_it_does_anything(
     connect: str, tmp_path: Path
 ) -> None:
-    """Once it is stopped for longer than its session, the first thing it does is to ask its lease."""
+    """Processes that are stopped for longer than their session check their lease before anything else."""
     program = Path(__file__).parent / "acknowledging.py"
     async with opened(connect) as other:
         process = subprocess.Popen(  # noqa: ASYNC220

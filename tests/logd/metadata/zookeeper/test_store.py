@@ -165,7 +165,9 @@ def test_a_wish_that_comes_or_goes_while_the_topic_is_deleted(
     original = batches.fenced
 
     async def main(before: int) -> bool:
-        """Before so many batches; whether there were so many."""
+        """Delete a topic, and disturb it before batch number `before`. Return True if there were that many
+        batches.
+        """
         left = before
 
         async def disturbed(session: Session, *arguments: Any) -> Any:

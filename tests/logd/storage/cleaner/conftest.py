@@ -1,4 +1,6 @@
-"""A log to be compacted in one process: what the child would do is done here, step by step."""
+"""A log that is compacted in the test's own process: the steps of the cleaner's process are done here, one by
+one.
+"""
 
 from __future__ import annotations
 

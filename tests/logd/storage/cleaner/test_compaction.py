@@ -286,7 +286,9 @@ def test_what_ends_the_readable_log_is_kept_while_nothing_follows(keyed: Any) ->
 
 @pytest.mark.parametrize("recovery_point", ["known", "lost", "too low"])
 def test_a_segment_that_compaction_left_short_is_no_damage(keyed: Any, recovery_point: str) -> None:
-    """Recovery took the gap for the work of a power loss and threw away all segments behind it."""
+    """Recovery keeps the segments after a gap that compaction left. It took the gap for the damage of a power
+    loss, and deleted all segments after it.
+    """
     keyed.configure(segment_bytes=1500)
     keyed.append(("a", "1".ljust(1000)))
     keyed.append(("b", "1"))

@@ -41,7 +41,7 @@ def task(folder: Path) -> Task:
 
 
 def end(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
-    """Exit status, and what was said, of a process that ends by itself."""
+    """Wait for a process that ends by itself. Return its exit status and standard error."""
     assert process.stderr is not None
     status = process.wait(SECONDS)
     return status, process.stderr.read()

@@ -1,4 +1,6 @@
-"""Deletions and markers that go: what says so, what keeps them, and how it is remembered on the disk."""
+"""Tests of deletions and markers that compaction removes: the removal offset, what it waits for, and its
+file.
+"""
 
 from __future__ import annotations
 
