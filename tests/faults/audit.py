@@ -52,7 +52,7 @@ def _audit_folder(ledger: Ledger, path: Path) -> list[int]:
 
 
 def _audit_records(ledger: Ledger, log: Log) -> list[int]:
-    """Check that records are as written, no other one is missing, and leader epochs never go back."""
+    """Check that records are as written, none is missing that must exist, and epochs do not go back."""
     offsets: list[int] = []
     epoch = -1
     for chunk in log.reader.batches(log.log_start_offset):

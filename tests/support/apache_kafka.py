@@ -106,7 +106,7 @@ class ApacheKafka(BrokerProcess):
         return self
 
     @property
-    def log_after_registration(self) -> str:
+    def log_without_startup_errors(self) -> str:
         """The node's log without the error that a lone node may log at its start.
 
         It registers with its controller before that is active, is told which is (itself), and tries again.

@@ -58,9 +58,11 @@ def records_in(log: bytes) -> list[LoggedRecord]:
 
 
 def first_copies(records: list[LoggedRecord]) -> tuple[list[LoggedRecord], dict[int, list[LoggedRecord]]]:
-    """Part records from those that their producer sent again under a newer epoch of its own.
+    """Return the records without later copies, and the copies by number.
 
-    No broker can tell that they are the same, nor write a batch under another epoch: the CRC holds it.
+    A copy is a record that its producer sent again under a newer epoch of its own.
+
+    No broker can tell that they are the same, nor write a batch under another epoch: the CRC covers it.
     """
     first: dict[int, LoggedRecord] = {}
     originals, again = [], defaultdict[int, list[LoggedRecord]](list)

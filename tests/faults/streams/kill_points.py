@@ -44,7 +44,7 @@ def kill_at(point: str, number: int, commits: int = 0, *, kill: Callable[[], Non
 
 
 def at_call(point: Point, number: int, kill: Callable[[], None]) -> None:
-    """Call `kill` at a point's call, as `kill_at` does, for a point that `kill_at` has no name for."""
+    """Call `kill` at the `number`-th call of a point's method; `kill_at` does so for named points."""
     owner, method, after = point
     original, left = getattr(owner, method), number
 
