@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def bootstrap(request: pytest.FixtureRequest) -> str:
-    given = os.environ.get("MILLSTREAM_TEST_BOOTSTRAP")
-    return given or str(request.getfixturevalue("logd").bootstrap)
+    address = os.environ.get("MILLSTREAM_TEST_BOOTSTRAP")
+    return address or str(request.getfixturevalue("logd").bootstrap)
 
 
 @pytest.fixture

@@ -105,10 +105,10 @@ class FakeCoordinator:
     def _fault(self, request: ReceivedRequest, what: str) -> ErrorCode | str:
         faults = self._faults[ApiKey(request.api_key)]
         fault = faults.pop(0) if faults else ErrorCode.NONE
-        told = ""
+        suffix = ""
         if fault != ErrorCode.NONE:
-            told = " → lost" if fault == CUT else f" → {ErrorCode(int(fault)).name}"
-        self.steps.append(f"{NAMES[ApiKey(request.api_key)]} {what}".rstrip() + told)
+            suffix = " → lost" if fault == CUT else f" → {ErrorCode(int(fault)).name}"
+        self.steps.append(f"{NAMES[ApiKey(request.api_key)]} {what}".rstrip() + suffix)
         return fault
 
     def _versions(self, request: ReceivedRequest) -> ApiVersionsResponse:
@@ -124,11 +124,11 @@ class FakeCoordinator:
         )
 
     def _init(self, request: ReceivedRequest) -> Any:
-        given = request.message.producer_epoch
-        fault = self._fault(request, f"at {given}" if given >= 0 else "")
+        epoch = request.message.producer_epoch
+        fault = self._fault(request, f"at {epoch}" if epoch >= 0 else "")
         if fault not in (ErrorCode.NONE, CUT):
             return InitProducerIdResponse(error_code=fault, producer_epoch=-1)
-        if given < 0 or given == self.epoch:
+        if epoch < 0 or epoch == self.epoch:
             self.epoch += 1
         self._forget()
         if fault == CUT:
@@ -188,17 +188,17 @@ class FakeCoordinator:
         assert request.version >= 12 if self.version >= 2 else request.version <= 11
         assert request.message.transactional_id == self.transactional_id
         batches = [(p, batch) for _, partitions in request.message.topics for p, batch in partitions]
-        told = " ".join(f"{p}@{read_header(batch).producer_epoch}" for p, batch in sorted(batches))
-        fault = self._fault(request, told)
+        epochs = " ".join(f"{p}@{read_header(batch).producer_epoch}" for p, batch in sorted(batches))
+        fault = self._fault(request, epochs)
         if fault not in (ErrorCode.NONE, CUT):
             return request.produced(*((p, int(fault), -1) for p, _ in batches))
         results = []
         for p, batch in batches:
             header = read_header(batch)
             assert header.is_transactional
-            known = len(self._logs[p].values)
+            count = len(self._logs[p].values)
             code, offset = self._logs[p].append(batch)
-            if len(self._logs[p].values) > known:
+            if len(self._logs[p].values) > count:
                 self._open[p] += [record[3] for record in decode_records(batch)]
             results.append((p, code, offset))
         return CUT if fault == CUT else request.produced(*results)

@@ -23,12 +23,12 @@ class FakeLog:
         check_crc(batch, 0, header)
         producer, epoch = header.producer_id, header.producer_epoch
         if producer >= 0:
-            known = self.epochs.get(producer)
-            if known is not None and epoch < known:
+            last_epoch = self.epochs.get(producer)
+            if last_epoch is not None and epoch < last_epoch:
                 return ErrorCode.INVALID_PRODUCER_EPOCH, -1
             batches = self._batches.setdefault(producer, [])
-            if epoch != known:
-                if known is not None and header.base_sequence != 0:
+            if epoch != last_epoch:
+                if last_epoch is not None and header.base_sequence != 0:
                     return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
                 batches.clear()
                 self.epochs[producer] = epoch

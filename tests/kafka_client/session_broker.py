@@ -32,12 +32,12 @@ Key = tuple[Topic, int]
 
 
 @dataclass
-class Said:
+class FetchSummary:
     """A fetch request: its session id and epoch, and the partitions that it names."""
 
     session_id: int
     epoch: int
-    wanted: dict[int, int]
+    fetch_offsets: dict[int, int]
     """Partition → fetch offset."""
     forgotten: list[int]
     version: int
@@ -50,7 +50,7 @@ class Session:
 
     epoch: int = 1
     offsets: dict[Key, int] = field(default_factory=dict)
-    told: dict[Key, int] = field(default_factory=dict)
+    high_watermarks: dict[Key, int] = field(default_factory=dict)
 
 
 class SessionBroker:
@@ -69,7 +69,7 @@ class SessionBroker:
         self.diverging: dict[int, tuple[int, int]] = {}
         """Partition → (epoch, its end), answered to those who have read beyond that (KIP-320)."""
         self.sessions: dict[int, Session] = {}
-        self.requests: list[Said] = []
+        self.requests: list[FetchSummary] = []
         self.closed: list[int] = []
         self.failures: list[Any] = []
         """Error codes or script answers for the next requests."""
@@ -93,18 +93,18 @@ class SessionBroker:
         self.news()
 
     @property
-    def incremental(self) -> list[Said]:
+    def incremental(self) -> list[FetchSummary]:
         """The incremental requests, those that continue a session."""
-        return [said for said in self.requests if said.epoch > 0]
+        return [request for request in self.requests if request.epoch > 0]
 
     @property
-    def full(self) -> list[Said]:
+    def full(self) -> list[FetchSummary]:
         """The full requests, those that name every partition."""
-        return [said for said in self.requests if said.epoch <= 0 and not self._closes(said)]
+        return [request for request in self.requests if request.epoch <= 0 and not self._closes(request)]
 
     @staticmethod
-    def _closes(said: Said) -> bool:
-        return said.epoch == -1 and said.session_id != 0
+    def _closes(request: FetchSummary) -> bool:
+        return request.epoch == -1 and request.session_id != 0
 
     async def _fetch(self, request: ReceivedRequest) -> Any:
         message, named = request.message, {}
@@ -117,7 +117,7 @@ class SessionBroker:
             for topic in message.forgotten_topics_data
             for p in topic.partitions
         ]
-        said = Said(
+        summary = FetchSummary(
             message.session_id,
             message.session_epoch,
             {p: offset for (_, p), offset in named.items()},
@@ -125,41 +125,45 @@ class SessionBroker:
             request.version,
             message.rack_id,
         )
-        self.requests.append(said)
-        if self._closes(said):
-            self.closed.append(said.session_id)
-            self.sessions.pop(said.session_id, None)
+        self.requests.append(summary)
+        if self._closes(summary):
+            self.closed.append(summary.session_id)
+            self.sessions.pop(summary.session_id, None)
             return self._answer(request, {}, 0)
         if self.failures:
             failure = self.failures.pop(0)
             return failure if isinstance(failure, str | bytes) else self._answer(request, {}, 0, failure)
-        if said.epoch <= 0:
-            return await self._fetch_all(request, said, named)
-        session = self.sessions.get(said.session_id)
+        if summary.epoch <= 0:
+            return await self._fetch_all(request, summary, named)
+        session = self.sessions.get(summary.session_id)
         if session is None:
             return self._answer(request, {}, 0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if said.epoch != session.epoch:
+        if summary.epoch != session.epoch:
             return self._answer(request, {}, 0, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         session.epoch += 1
         session.offsets.update(named)
-        for gone in forgotten:
-            del session.offsets[gone]
-            session.told.pop(gone, None)
-        answers = await self._wait(session.offsets, session.told)
-        return self._answer(request, answers, said.session_id)
+        for partition in forgotten:
+            del session.offsets[partition]
+            session.high_watermarks.pop(partition, None)
+        answers = await self._wait(session.offsets, session.high_watermarks)
+        return self._answer(request, answers, summary.session_id)
 
-    async def _fetch_all(self, request: ReceivedRequest, said: Said, named: dict[Key, int]) -> bytes:
-        self.sessions.pop(said.session_id, None)
-        if not self.keeps or said.epoch < 0:
+    async def _fetch_all(
+        self, request: ReceivedRequest, summary: FetchSummary, named: dict[Key, int]
+    ) -> bytes:
+        self.sessions.pop(summary.session_id, None)
+        if not self.keeps or summary.epoch < 0:
             await self._wait(named, {key: self._end(key) for key in named})
             return self._answer(request, {key: self._look(key, at) for key, at in named.items()}, 0)
         session_id = next(self._ids)
         session = self.sessions[session_id] = Session(offsets=dict(named))
         answers = {key: self._look(key, at) for key, at in named.items()}
-        session.told = {key: fetched.high_watermark for key, fetched in answers.items()}
+        session.high_watermarks = {key: fetched.high_watermark for key, fetched in answers.items()}
         return self._answer(request, answers, session_id)
 
-    async def _wait(self, offsets: dict[Key, int], told: dict[Key, int]) -> dict[Key, PartitionFetched[Any]]:
+    async def _wait(
+        self, offsets: dict[Key, int], reported: dict[Key, int]
+    ) -> dict[Key, PartitionFetched[Any]]:
         """Return the partitions with records, errors or a new high watermark; wait 20 ms for the first."""
         for _ in range(2):
             answers = {}
@@ -167,9 +171,9 @@ class SessionBroker:
                 fetched = self._look(key, at)
                 end = fetched.high_watermark
                 is_news = fetched.records or fetched.error_code or fetched.diverging is not None
-                if is_news or fetched.preferred_read_replica >= 0 or told.get(key) != end:
+                if is_news or fetched.preferred_read_replica >= 0 or reported.get(key) != end:
                     answers[key] = fetched
-                    told[key] = end
+                    reported[key] = end
             if answers or self.failures:
                 return answers
             self._news.clear()
@@ -222,14 +226,14 @@ class SessionBroker:
         return b"".join(chunk for chunk in chunks if isinstance(chunk, bytes))
 
     def _list_offsets(self, request: ReceivedRequest) -> ListOffsetsResponse:
-        found = [
+        partitions = [
             ListOffsetsPartitionResponse(
                 partition_index=p.partition_index,
                 offset=0 if p.timestamp == -2 else self._end((self.topic, p.partition_index)),
             )
             for p in request.message.topics[0].partitions
         ]
-        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=self.topic, partitions=found)])
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=self.topic, partitions=partitions)])
 
 
 Case = Callable[[SessionBroker, Client], Coroutine[Any, Any, None]]
@@ -255,8 +259,8 @@ def with_sessions(
 
 async def read(fetcher: BatchFetcher, count: int) -> list[tuple[int, int, bytes | None]]:
     """Return (partition, offset, value) of the next `count` records."""
-    found: list[tuple[int, int, bytes | None]] = []
-    while len(found) < count:
+    records: list[tuple[int, int, bytes | None]] = []
+    while len(records) < count:
         for fetched in await fetcher.fetch():
-            found += [(fetched.tp.partition, record[0], record[3]) for record in fetched.records()]
-    return found
+            records += [(fetched.tp.partition, record[0], record[3]) for record in fetched.records()]
+    return records

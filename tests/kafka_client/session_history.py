@@ -35,7 +35,7 @@ class Reader:
         small: dict[str, Any] = {"max_partition_fetch_bytes": 2_000, "buffer_max_bytes": 20_000}
         self.fetcher = BatchFetcher(client, fetch_sessions=fetch_sessions, fetch_max_wait_ms=20, **small)
         self.next: dict[TopicPartition, int] = {}
-        self.seen: dict[TopicPartition, list[bytes | None]] = {}
+        self.values: dict[TopicPartition, list[bytes | None]] = {}
         """Values since the partition was added or sought."""
         self.missing: set[TopicPartition] = set()
         """Partitions whose topic was found to be gone."""
@@ -48,7 +48,7 @@ class Reader:
         else:
             self.fetcher.add(tp, offset)
         self.next[tp] = max(offset, 0)
-        self.seen[tp] = []
+        self.values[tp] = []
         self.missing.discard(tp)
 
     def end(self, tp: TopicPartition) -> None:
@@ -81,7 +81,7 @@ class Reader:
                 assert tp not in self.fetcher.paused(), f"{tp} is paused"
                 assert fetched.position == self.next[tp], f"{fetched}: {self.next[tp]} was to be next"
                 self.next[tp] = fetched.next_offset
-                self.seen[tp] += [record[3] for record in fetched.records()]
+                self.values[tp] += [record[3] for record in fetched.records()]
             await asyncio.sleep(0)  # Others have their turn between two parts of what is buffered.
 
 
@@ -144,11 +144,11 @@ class History:
             active = [tp for tp in reader.next if tp not in self._paused]
             await reader.until(lambda who=reader, tps=active: all(self._is_at_end(who, tp) for tp in tps))  # type: ignore[misc]
             for tp in active:
-                count = len(reader.seen[tp])
-                assert reader.seen[tp] == self._logs[tp][len(self._logs[tp]) - count :], tp
+                count = len(reader.values[tp])
+                assert reader.values[tp] == self._logs[tp][len(self._logs[tp]) - count :], tp
         for tp in with_sessions.next:
             if tp not in self._paused:
-                assert with_sessions.seen[tp] == without.seen[tp], tp
+                assert with_sessions.values[tp] == without.values[tp], tp
 
     def _is_at_end(self, reader: Reader, tp: TopicPartition) -> bool:
         return reader.next[tp] == len(self._logs[tp]) and reader.fetcher.lag(tp) == 0
@@ -216,32 +216,32 @@ class History:
         await self._catch_up()
         topic = self._random.choice(self._topics)
         ends = {tp: len(self._logs[tp]) for tp in self._of(topic)}
-        held = [tp for tp in ends if tp in self._assigned()]
-        self._note(f"{topic} is made anew while it is paused: {held}")
+        assigned = [tp for tp in ends if tp in self._assigned()]
+        self._note(f"{topic} is made anew while it is paused: {assigned}")
         for reader in self._readers:
-            reader.fetcher.pause(held)
+            reader.fetcher.pause(assigned)
         await self._delete(topic)
         await self._make(topic, len(ends))
         for tp, end in ends.items():
             await self._fill(tp, end + 1)
         for reader in self._readers:
-            for tp in held:
-                reader.seen[tp] = []
-            reader.fetcher.resume([tp for tp in held if tp not in self._paused])
+            for tp in assigned:
+                reader.values[tp] = []
+            reader.fetcher.resume([tp for tp in assigned if tp not in self._paused])
 
     async def _delete_and_make_anew(self) -> None:
         """Delete a topic, wait until the readers notice, create it again and seek."""
         topic = self._random.choice(self._topics)
-        held = [tp for tp in self._of(topic) if tp in self._assigned()]
-        self._note(f"{topic} is deleted, noticed, and made anew: {held}")
+        assigned = [tp for tp in self._of(topic) if tp in self._assigned()]
+        self._note(f"{topic} is deleted, noticed, and made anew: {assigned}")
         count = len(self._of(topic))
         await self._delete(topic)
         for reader in self._readers:
-            reader.fetcher.resume(held)
-            await reader.until(lambda who=reader: who.missing.issuperset(held))  # type: ignore[misc]
-        self._paused -= set(held)
+            reader.fetcher.resume(assigned)
+            await reader.until(lambda who=reader: who.missing.issuperset(assigned))  # type: ignore[misc]
+        self._paused -= set(assigned)
         await self._make(topic, count)
-        for tp in held:
+        for tp in assigned:
             await self._fill(tp, 3)
             self._begin(tp, 1)
 
@@ -273,8 +273,8 @@ class History:
         return sorted(tp for tp in self._logs if tp.topic == topic)
 
     def _some(self, tps: Any) -> list[TopicPartition]:
-        known = sorted(tps)
-        return self._random.sample(known, self._random.randint(0, min(3, len(known))))
+        ordered = sorted(tps)
+        return self._random.sample(ordered, self._random.randint(0, min(3, len(ordered))))
 
     async def _make(self, topic: str, partitions: int) -> None:
         async def attempt() -> None:

@@ -71,12 +71,12 @@ async def test_configs_of_a_topic(bootstrap: str, new_name: Name) -> None:
 
         async def applied() -> bool:
             # Apache Kafka acknowledges a change before the broker asked has seen it.
-            found = await admin.describe_configs(name, keys=keys)
-            assert set(found) == set(keys)
-            policies = set((found["cleanup.policy"].value or "").split(","))
+            configs = await admin.describe_configs(name, keys=keys)
+            assert set(configs) == set(keys)
+            policies = set((configs["cleanup.policy"].value or "").split(","))
             return (
-                found["segment.bytes"].value == "2000000"
-                and found["retention.ms"].value != "-1"
+                configs["segment.bytes"].value == "2000000"
+                and configs["retention.ms"].value != "-1"
                 and policies == {"delete", "compact"}
             )
 
@@ -139,7 +139,7 @@ async def test_offsets_of_a_group_without_members(bootstrap: str, new_name: Name
         await admin.create_topics([NewTopic(topic, 2, 1)])
         assert await admin.list_group_offsets(group) == {}
         await admin.alter_group_offsets(group, {first: 5, second: 6})
-        offsets = {tp: found.offset for tp, found in (await admin.list_group_offsets(group)).items()}
+        offsets = {tp: committed.offset for tp, committed in (await admin.list_group_offsets(group)).items()}
         assert offsets == {first: 5, second: 6}
         assert [g.state for g in await admin.list_groups() if g.group_id == group] == ["Empty"]
         assert (await admin.describe_groups([group]))[group].state == "Empty"
@@ -163,7 +163,7 @@ async def test_log_folders(bootstrap: str, new_name: Name) -> None:
         everything = await admin.describe_log_dirs()
         some = await admin.describe_log_dirs([node.node_id], tps)
         assert set(everything) == set(some) == {node.node_id}
-        replicas = {tp: found for folder in some[node.node_id] for tp, found in folder.replicas.items()}
+        replicas = {tp: replica for folder in some[node.node_id] for tp, replica in folder.replicas.items()}
         assert set(replicas) == set(tps)
         assert replicas[tps[0]].size > replicas[tps[1]].size == 0
         assert not replicas[tps[0]].is_future
@@ -178,8 +178,8 @@ async def test_elections(bootstrap: str, new_name: Name) -> None:
         admin = Admin(client)
         await admin.create_topics([NewTopic(name, 1, 1)])
         there, away = TopicPartition(name, 0), TopicPartition(name, 7)
-        found = await admin.elect_leaders(ElectionType.PREFERRED, [there, away])
-        codes = {tp: error.code if error else None for tp, error in found.items()}
+        errors = await admin.elect_leaders(ElectionType.PREFERRED, [there, away])
+        codes = {tp: error.code if error else None for tp, error in errors.items()}
         assert codes == {
             there: ErrorCode.ELECTION_NOT_NEEDED,
             away: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -194,11 +194,11 @@ async def test_reassignments(bootstrap: str, new_name: Name) -> None:
         await admin.create_topics([NewTopic(name, 2, 1)])
         (node,) = (await admin.describe_cluster()).brokers
         here, there = TopicPartition(name, 0), TopicPartition(name, 1)
-        found = await admin.alter_partition_reassignments({here: [node.node_id], there: [4711]})
-        assert found[here] is None
-        assert str(there) in str(found[there])
-        assert found[there] is not None
-        assert found[there].code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        errors = await admin.alter_partition_reassignments({here: [node.node_id], there: [4711]})
+        assert errors[here] is None
+        assert str(there) in str(errors[there])
+        assert errors[there] is not None
+        assert errors[there].code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
         assert await admin.list_partition_reassignments([here, there]) == {}
         cancelled = await admin.alter_partition_reassignments({here: None})
         assert cancelled[here] is not None

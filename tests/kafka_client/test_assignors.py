@@ -84,23 +84,23 @@ def test_of_two_claims_the_later_generation_wins() -> None:
 
 @given(
     counts=st.dictionaries(st.sampled_from("tuvw"), st.integers(1, 6), min_size=1),
-    wanted=st.lists(st.sets(st.sampled_from("tuvw"), min_size=1), min_size=1, max_size=5),
+    subscriptions=st.lists(st.sets(st.sampled_from("tuvw"), min_size=1), min_size=1, max_size=5),
     data=st.data(),
 )
 def test_every_assignor_gives_each_partition_to_one_who_wants_it(
-    counts: dict[str, int], wanted: list[set[str]], data: st.DataObject
+    counts: dict[str, int], subscriptions: list[set[str]], data: st.DataObject
 ) -> None:
-    members = {f"m{i}": Subscription(sorted(topics)) for i, topics in enumerate(wanted)}
+    members = {f"m{i}": Subscription(sorted(topics)) for i, topics in enumerate(subscriptions)}
     expected = {
         TopicPartition(t, p)
         for t in counts
         for p in range(counts[t])
-        if any(t in topics for topics in wanted)
+        if any(t in topics for topics in subscriptions)
     }
     for assign in ASSIGNORS.values():
         assignment = assign(members, counts)
-        assert Counter(tp for given in assignment.values() for tp in given) == Counter(expected)
-        assert all(tp.topic in members[m].topics for m, given in assignment.items() for tp in given)
+        assert Counter(tp for partitions in assignment.values() for tp in partitions) == Counter(expected)
+        assert all(tp.topic in members[m].topics for m, partitions in assignment.items() for tp in partitions)
     # Then somebody leaves, and the others hold on to what they have.
     settled, _ = settle(members, counts)
     leaver = data.draw(st.sampled_from(sorted(members)))
@@ -108,7 +108,7 @@ def test_every_assignor_gives_each_partition_to_one_who_wants_it(
     if rest:
         after, _ = settle(rest, counts)
         wanted_still = {tp for tp in expected if any(tp.topic in s.topics for s in rest.values())}
-        assert {tp for given in after.values() for tp in given} == wanted_still
+        assert {tp for partitions in after.values() for tp in partitions} == wanted_still
 
 
 @given(st.integers(1, 6), st.integers(1, 20), st.integers(1, 6))
@@ -119,11 +119,11 @@ def test_cooperative_sticky_is_even_and_moves_no_more_than_it_must(
     first, _ = settle({f"m{i}": Subscription(["t"]) for i in range(before)}, counts)
     then = {f"m{i}": Subscription(["t"], first.get(f"m{i}", ()), 1) for i in range(after)}
     second, rounds = settle(then, counts)
-    sizes = [len(given) for given in second.values()]
+    sizes = [len(own) for own in second.values()]
     assert max(sizes) - min(sizes) <= 1
     assert rounds <= 2
-    kept = sum(len(set(first.get(m, ())) & set(given)) for m, given in second.items())
-    assert kept >= sum(min(len(first.get(m, ())), partitions // after) for m in second)
+    unmoved = sum(len(set(first.get(m, ())) & set(own)) for m, own in second.items())
+    assert unmoved >= sum(min(len(first.get(m, ())), partitions // after) for m in second)
 
 
 @given(st.lists(st.tuples(st.sampled_from("tuv"), st.integers(0, 9)), unique=True))

@@ -70,9 +70,9 @@ async def test_records_that_were_given_up(bootstrap: str, new_name: Callable[[st
         lost = await producer.send(new_name("nowhere"), 0, RECORDS[:3])
         with pytest.raises(KafkaError):
             await lost
-        told = client.metrics.values("producer-metrics")
-        assert (told["record-send-total"], told["record-error-total"]) == (7, 3)
-        assert (told["waiting-threads"], told["bufferpool-wait-time-ns-total"]) == (0, 0)
+        values = client.metrics.values("producer-metrics")
+        assert (values["record-send-total"], values["record-error-total"]) == (7, 3)
+        assert (values["waiting-threads"], values["bufferpool-wait-time-ns-total"]) == (0, 0)
 
 
 async def test_who_waits_for_room_is_told(bootstrap: str, new_name: Callable[[str], str]) -> None:
@@ -85,10 +85,10 @@ async def test_who_waits_for_room_is_told(bootstrap: str, new_name: Callable[[st
             await until(lambda: client.metrics.values("producer-metrics")["waiting-threads"] > 0)
             await asyncio.gather(*sends)
             await producer.flush()
-            told = client.metrics.values("producer-metrics")
-            assert told["waiting-threads"] == 0
-            assert told["bufferpool-wait-time-ns-total"] > 0
-            assert told["flush-time-ns-total"] > 0
+            values = client.metrics.values("producer-metrics")
+            assert values["waiting-threads"] == 0
+            assert values["bufferpool-wait-time-ns-total"] > 0
+            assert values["flush-time-ns-total"] > 0
 
 
 async def test_transactions_are_timed(bootstrap: str, new_name: Callable[[str], str]) -> None:
@@ -96,19 +96,19 @@ async def test_transactions_are_timed(bootstrap: str, new_name: Callable[[str], 
     async with Client(bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 1)])
         async with TransactionalProducer(client, new_name("id")) as producer:
-            told = client.metrics.values("producer-metrics")
-            assert told["txn-init-time-ns-total"] > 0
-            assert told["txn-commit-time-ns-total"] == told["txn-abort-time-ns-total"] == 0
+            values = client.metrics.values("producer-metrics")
+            assert values["txn-init-time-ns-total"] > 0
+            assert values["txn-commit-time-ns-total"] == values["txn-abort-time-ns-total"] == 0
             producer.begin()
             await producer.send(topic, 0, RECORDS)
             await producer.commit()
             producer.begin()
             await producer.send(topic, 0, RECORDS)
             await producer.abort()
-            told = client.metrics.values("producer-metrics")
-            assert told["txn-commit-time-ns-total"] > 0
-            assert told["txn-abort-time-ns-total"] > 0
-            assert told["txn-send-offsets-time-ns-total"] == 0
+            values = client.metrics.values("producer-metrics")
+            assert values["txn-commit-time-ns-total"] > 0
+            assert values["txn-abort-time-ns-total"] > 0
+            assert values["txn-send-offsets-time-ns-total"] == 0
 
 
 async def test_two_of_one_client_are_told_apart(bootstrap: str, new_name: Callable[[str], str]) -> None:
@@ -119,20 +119,20 @@ async def test_two_of_one_client_are_told_apart(bootstrap: str, new_name: Callab
             await (await one.send(topic, 0, RECORDS))
             await (await other.send(topic, 0, RECORDS[:3]))
             check_documented(client.metrics, "producer-metrics")
-            told = {
+            values = {
                 dict(name.tags)["client-id"]: value
                 for name, value in client.metrics.read()
                 if name.name == "record-send-total"
             }
-            assert sorted(told.values()) == [3, 10]
+            assert sorted(values.values()) == [3, 10]
 
 
 async def test_two_clients_of_one_registry_are_told_apart(bootstrap: str) -> None:
     metrics = Metrics()
     async with Client(bootstrap, metrics=metrics) as one, Client(bootstrap, metrics=metrics) as other:
         async with BatchProducer(one), BatchProducer(other), BatchFetcher(one), BatchFetcher(other):
-            told = [name for name, _ in metrics.read()]
-            assert len(set(told)) == len(told) > 20
+            names = [name for name, _ in metrics.read()]
+            assert len(set(names)) == len(names) > 20
 
 
 async def test_a_member_tells_of_its_group(bootstrap: str, new_name: Callable[[str], str]) -> None:
@@ -140,28 +140,28 @@ async def test_a_member_tells_of_its_group(bootstrap: str, new_name: Callable[[s
     async with Client(bootstrap) as client, Client(bootstrap) as other:
         await Admin(client).create_topics([NewTopic(topic, 3)])
 
-        def told() -> dict[str, float]:
+        def values() -> dict[str, float]:
             return client.metrics.values("consumer-coordinator-metrics")
 
         async with Consumer(client, group, heartbeat_interval_ms=50) as consumer:
             await consumer.subscribe([topic])
-            assert (told()["rebalance-total"], told()["last-rebalance-seconds-ago"]) == (0, -1)
+            assert (values()["rebalance-total"], values()["last-rebalance-seconds-ago"]) == (0, -1)
             await consumer.wait_assigned()
             check_documented(client.metrics, "consumer-coordinator-metrics")
-            assert told()["assigned-partitions"] == 3
-            assert told()["rebalance-total"] == told()["join-total"] == told()["sync-total"] == 1
-            assert told()["failed-rebalance-total"] == 0
-            assert told()["rebalance-latency-max"] >= told()["join-time-max"] > 0
-            assert told()["rebalance-latency-total"] == told()["rebalance-latency-max"]
-            assert told()["last-rebalance-seconds-ago"] >= 0
-            await until(lambda: told()["heartbeat-total"] >= 2)
-            assert told()["last-heartbeat-seconds-ago"] >= 0
+            assert values()["assigned-partitions"] == 3
+            assert values()["rebalance-total"] == values()["join-total"] == values()["sync-total"] == 1
+            assert values()["failed-rebalance-total"] == 0
+            assert values()["rebalance-latency-max"] >= values()["join-time-max"] > 0
+            assert values()["rebalance-latency-total"] == values()["rebalance-latency-max"]
+            assert values()["last-rebalance-seconds-ago"] >= 0
+            await until(lambda: values()["heartbeat-total"] >= 2)
+            assert values()["last-heartbeat-seconds-ago"] >= 0
             await consumer.commit({TopicPartition(topic, 0): 0})
-            assert told()["commit-total"] == 1
-            assert told()["commit-latency-avg"] > 0
+            assert values()["commit-total"] == 1
+            assert values()["commit-latency-avg"] > 0
             async with Consumer(other, group) as second:
                 await second.subscribe([topic])
-                await until(lambda: told()["rebalance-total"] >= 2)
-                assert told()["partition-revoked-latency-max"] >= 0
-                assert told()["assigned-partitions"] < 3
-        assert not told(), "it is closed"
+                await until(lambda: values()["rebalance-total"] >= 2)
+                assert values()["partition-revoked-latency-max"] >= 0
+                assert values()["assigned-partitions"] < 3
+        assert not values(), "it is closed"

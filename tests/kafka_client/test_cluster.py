@@ -24,8 +24,8 @@ async def test_many_callers_share_one_metadata_request() -> None:
     async with FakeBroker() as broker, Client(broker.bootstrap) as client:
         broker.topics = {"a": {0: 1}, "b": {0: 1}}
         before = broker.count(ApiKey.METADATA)
-        found = await asyncio.gather(*(client.topic(name) for name in "abababab"))
-        assert [topic.name for topic in found] == list("abababab")
+        topics = await asyncio.gather(*(client.topic(name) for name in "abababab"))
+        assert [topic.name for topic in topics] == list("abababab")
         assert broker.count(ApiKey.METADATA) == before + 1
         await client.topic("a")
         assert broker.count(ApiKey.METADATA) == before + 1
@@ -88,8 +88,8 @@ async def test_an_unknown_topic_is_named() -> None:
             with pytest.raises(KafkaError, match="'nowhere'") as raised:
                 await client.metadata(["t", "nowhere"])
             assert raised.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            known = await client.metadata(["t", "nowhere"], allow_missing=True)
-            assert set(known.topics) == {"t"}
+            metadata = await client.metadata(["t", "nowhere"], allow_missing=True)
+            assert set(metadata.topics) == {"t"}
             with pytest.raises(KafkaError, match="t-5"):
                 await client.leader(TopicPartition("t", 5))
 
@@ -206,12 +206,12 @@ async def test_a_throttled_answer_holds_back_the_next_request() -> None:
             lambda _: DescribeClusterResponse(throttle_time_ms=3_600_000),
         )
         await client.request(DescribeClusterRequest())
-        held = asyncio.create_task(client.request(DescribeClusterRequest()))
+        request = asyncio.create_task(client.request(DescribeClusterRequest()))
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert broker.count(ApiKey.DESCRIBE_CLUSTER) == 1
-        held.cancel()
-        await asyncio.gather(held, return_exceptions=True)
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
 
 
 def test_what_cannot_mend_is_not_retried() -> None:

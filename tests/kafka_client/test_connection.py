@@ -48,12 +48,12 @@ class Peer:
     async def connect(self, **settings: Any) -> Connection:
         assert self._server is not None
         port = self._server.sockets[0].getsockname()[1]
-        given = {"timeout": 60, "max_response_bytes": MAX_RESPONSE, "max_in_flight": 10, **settings}
-        connection = await Connection.open("127.0.0.1", port, **given)
+        options = {"timeout": 60, "max_response_bytes": MAX_RESPONSE, "max_in_flight": 10, **settings}
+        connection = await Connection.open("127.0.0.1", port, **options)
         await until(lambda: self.writer is not None)
         return connection
 
-    async def asked(self, count: int) -> list[int]:
+    async def correlation_ids(self, count: int) -> list[int]:
         """Correlation ids of the first `count` requests."""
         await until(lambda: len(self.requests) >= count)
         return [int.from_bytes(request[:4], "big") for request in self.requests[:count]]
@@ -76,7 +76,7 @@ async def test_answers_out_of_order_find_their_questions() -> None:
     async with Peer() as peer:
         connection = await peer.connect()
         calls = [ask(connection) for _ in range(3)]
-        first, second, third = await peer.asked(3)
+        first, second, third = await peer.correlation_ids(3)
         for correlation_id, body in ((third, b"three"), (first, b"one"), (second, b"two")):
             peer.answer(correlation_id, body)
         assert [bytes((await call)[4:]) for call in calls] == [b"one", b"two", b"three"]
@@ -92,7 +92,7 @@ async def test_answers_of_any_size_arrive_whole(size: int) -> None:
         connection = await peer.connect()
         body = os.urandom(size)
         calls = [ask(connection) for _ in range(3)]
-        for correlation_id, sent in zip(await peer.asked(3), (b"a", body, b"b"), strict=True):
+        for correlation_id, sent in zip(await peer.correlation_ids(3), (b"a", body, b"b"), strict=True):
             peer.answer(correlation_id, sent)
         assert [bytes((await call)[4:]) for call in calls] == [b"a", body, b"b"]
         connection.close()
@@ -103,7 +103,7 @@ async def test_a_connection_cut_in_the_middle_of_an_answer_fails_all_requests() 
     async with Peer() as peer:
         connection = await peer.connect()
         calls = [ask(connection) for _ in range(2)]
-        (first, _) = await peer.asked(2)
+        (first, _) = await peer.correlation_ids(2)
         assert peer.writer is not None
         peer.writer.write((1000).to_bytes(4, "big") + first.to_bytes(4, "big") + b"half of it")
         await peer.writer.drain()
@@ -121,7 +121,7 @@ async def test_a_lying_length_ends_the_connection(length: int) -> None:
     async with Peer() as peer:
         connection = await peer.connect()
         call = ask(connection)
-        await peer.asked(1)
+        await peer.correlation_ids(1)
         assert peer.writer is not None
         peer.writer.write(length.to_bytes(4, "big", signed=True))
         with pytest.raises(MalformedMessage):
@@ -133,7 +133,7 @@ async def test_an_announced_length_is_not_allocated_before_it_arrives() -> None:
     async with Peer() as peer:
         connection = await peer.connect()
         call = ask(connection)
-        (first,) = await peer.asked(1)
+        (first,) = await peer.correlation_ids(1)
         assert peer.writer is not None
         peer.writer.write(MAX_RESPONSE.to_bytes(4, "big") + first.to_bytes(4, "big"))
         await until(lambda: connection._large is not None)
@@ -149,21 +149,23 @@ async def test_what_is_given_back_takes_the_next_large_answer() -> None:
     """Also one with others behind it, which come while it is not whole."""
     async with Peer() as peer:
         connection = await peer.connect()
-        asked = 0
-        given: list[object] = []
+        requests = 0
+        arrays: list[object] = []
         for size in (TRUSTED_LENGTH // 2, 100_000, TRUSTED_LENGTH // 2, 5, 700_000, 5_000_000, 100_000):
             bodies = os.urandom(size), b"small", os.urandom(100_000)
             calls = [ask(connection) for _ in bodies]
-            asked += len(bodies)
-            for correlation_id, body in zip((await peer.asked(asked))[-3:], bodies, strict=True):
+            requests += len(bodies)
+            for correlation_id, body in zip((await peer.correlation_ids(requests))[-3:], bodies, strict=True):
                 peer.answer(correlation_id, body)
             answers = [await call for call in calls]
             assert [bytes(answer[4:]) for answer in answers] == list(bodies)
-            given.append(answers[0].obj)
+            arrays.append(answers[0].obj)
             connection.give_back(answers[0])
-        assert given[1] is given[0] and given[2] is given[0], "100,000 bytes went where 500,000 had been"
-        assert given[4] is not given[0], "it was too small"
-        assert isinstance(given[5], bytearray) and connection._spare is given[6] is not given[5], "too large"
+        assert arrays[1] is arrays[0] and arrays[2] is arrays[0], "100,000 bytes went where 500,000 had been"
+        assert arrays[4] is not arrays[0], "it was too small"
+        assert isinstance(arrays[5], bytearray) and connection._spare is arrays[6] is not arrays[5], (
+            "too large"
+        )
         connection.close()
         await connection.wait_closed()
 
@@ -172,7 +174,7 @@ async def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
     async with Peer() as peer:
         connection = await peer.connect()
         call = ask(connection)
-        (first,) = await peer.asked(1)
+        (first,) = await peer.correlation_ids(1)
         peer.answer(first + 1000, b"")
         with pytest.raises(MalformedMessage):
             await call
@@ -220,12 +222,12 @@ async def test_what_is_given_up_does_not_arrive_later(end: str, arrives: bool) -
 async def test_the_answer_to_a_cancelled_request_is_dropped() -> None:
     async with Peer() as peer:
         connection = await peer.connect()
-        given_up, kept = ask(connection), ask(connection)
-        first, second = await peer.asked(2)
+        given_up, second_answer = ask(connection), ask(connection)
+        first, second = await peer.correlation_ids(2)
         given_up.cancel()
         peer.answer(first, b"late")
         peer.answer(second, b"wanted")
-        assert bytes((await kept)[4:]) == b"wanted"
+        assert bytes((await second_answer)[4:]) == b"wanted"
         assert connection.is_open
         connection.close()
         await connection.wait_closed()
@@ -235,12 +237,12 @@ async def test_requests_beyond_the_bound_wait_for_an_answer() -> None:
     async with Peer() as peer:
         connection = await peer.connect(max_in_flight=2)
         calls = [ask(connection) for _ in range(4)]
-        await peer.asked(2)
+        await peer.correlation_ids(2)
         assert connection.in_flight == 2
         assert len(peer.requests) == 2
         answered = 0
         while answered < 4:
-            for correlation_id in (await peer.asked(answered + 1))[answered:]:
+            for correlation_id in (await peer.correlation_ids(answered + 1))[answered:]:
                 peer.answer(correlation_id, b"")
                 answered += 1
                 await until(lambda: connection.in_flight <= 2)
@@ -253,12 +255,12 @@ async def test_a_waiting_request_that_is_cancelled_leaves_its_turn_to_the_next()
     async with Peer() as peer:
         connection = await peer.connect(max_in_flight=1)
         calls = [ask(connection) for _ in range(3)]
-        (first,) = await peer.asked(1)
+        (first,) = await peer.correlation_ids(1)
         await asyncio.sleep(0)
         calls[1].cancel()
         peer.answer(first, b"")
         await calls[0]
-        peer.answer((await peer.asked(2))[1], b"third")
+        peer.answer((await peer.correlation_ids(2))[1], b"third")
         assert bytes((await calls[2])[4:]) == b"third"
         connection.close()
         await connection.wait_closed()
@@ -268,12 +270,12 @@ async def test_a_throttled_connection_holds_requests_back() -> None:
     async with Peer() as peer:
         connection = await peer.connect()
         connection.throttle(3_600_000)
-        held = ask(connection)
+        request = ask(connection)
         for _ in range(5):
             await asyncio.sleep(0)
         assert connection.in_flight == 0
-        held.cancel()
-        await asyncio.gather(held, return_exceptions=True)
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
         connection.close()
         await connection.wait_closed()
 
@@ -283,7 +285,7 @@ async def test_what_was_held_back_is_sent_in_the_end() -> None:
         connection = await peer.connect()
         connection.throttle(20)
         call = ask(connection)
-        peer.answer((await peer.asked(1))[0], b"")
+        peer.answer((await peer.correlation_ids(1))[0], b"")
         await call
         connection.close()
         await connection.wait_closed()

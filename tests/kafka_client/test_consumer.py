@@ -41,11 +41,11 @@ async def fill(client: Client, name: str, partitions: int, numbers: range) -> No
 
 
 async def values(consumer: Consumer, count: int) -> list[bytes | None]:
-    found: list[bytes | None] = []
-    while len(found) < count:
+    values_so_far: list[bytes | None] = []
+    while len(values_so_far) < count:
         for fetched in await consumer.fetch():
-            found += [record[3] for record in fetched.records()]
-    return found
+            values_so_far += [record[3] for record in fetched.records()]
+    return values_so_far
 
 
 def quick(client: Client, group: str, **settings: Any) -> Consumer:
@@ -74,15 +74,15 @@ async def test_two_share_and_one_takes_over(bootstrap: str, new_name: Name, assi
     topic, group = new_name("topic"), new_name("group")
     async with Client(bootstrap) as client:
         await topic_with(client, topic, 4)
-        taken: list[set[TopicPartition]] = []
+        revoked: list[set[TopicPartition]] = []
         async with quick(client, group, assignors=assignors) as first:
-            await first.subscribe([topic], on_revoked=taken.append)
+            await first.subscribe([topic], on_revoked=revoked.append)
             await until(lambda: len(first.assignment) == 4)
             async with quick(client, group, assignors=assignors) as second:
                 await second.subscribe([topic])
                 await until(lambda: len(first.assignment) == len(second.assignment) == 2)
                 assert not first.assignment & second.assignment
-                assert len(taken[0]) == (2 if assignors == ["cooperative-sticky"] else 4)
+                assert len(revoked[0]) == (2 if assignors == ["cooperative-sticky"] else 4)
             await until(lambda: len(first.assignment) == 4)
 
 
@@ -96,17 +96,17 @@ async def test_cooperative_members_read_on_during_a_rebalance(bootstrap: str, ne
             await until(lambda: len(first.assignment) == 2)
             released = asyncio.Event()
 
-            async def hold(gone: set[TopicPartition]) -> None:
+            async def hold(revoked: set[TopicPartition]) -> None:
                 await released.wait()
 
             first._on_revoked = hold
             async with quick(client, group, **sticky) as second:
                 await second.subscribe([topic])
                 await until(lambda: first._fetcher.paused())
-                (kept,) = first.assignment - first._fetcher.paused()
+                (remaining,) = first.assignment - first._fetcher.paused()
                 await fill(client, topic, 2, range(3))
                 (fetched, *_) = await first.fetch()
-                assert fetched.tp == kept
+                assert fetched.tp == remaining
                 released.set()
                 await until(lambda: len(second.assignment) == 1)
                 assert await values(second, 3) == [b"0", b"1", b"2"]
@@ -309,17 +309,17 @@ async def test_what_is_told_to_be_assigned_can_be_sought(bootstrap: str, new_nam
     async with Client(bootstrap) as client:
         await Admin(client).create_topics([NewTopic(topic, 1)])
         async with Consumer(client, group_id=new_name("g")) as consumer:
-            asked, answer = asyncio.Event(), asyncio.Event()
+            called, answer = asyncio.Event(), asyncio.Event()
             committed = consumer.committed
 
             async def slowly(tps: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-                asked.set()
+                called.set()
                 await answer.wait()
                 return await committed(tps)
 
             with mock.patch.object(consumer, "committed", slowly):
                 await consumer.subscribe([topic])
-                await asked.wait()
+                await called.wait()
                 try:
                     for tp in consumer.assignment:
                         consumer.seek(tp, 0)

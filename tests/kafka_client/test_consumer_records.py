@@ -82,7 +82,7 @@ async def test_what_commit_commits(bootstrap: str, new_name: Name) -> None:
     async with Client(bootstrap) as client:
         await numbers(client, topic, 10)
 
-        async def revoked(gone: set[TopicPartition]) -> None:
+        async def revoked(partitions: set[TopicPartition]) -> None:
             await consumer.commit()
             in_callback.append(await committed(client, group, tp))
 
@@ -135,12 +135,12 @@ async def test_a_partition_that_goes_takes_its_buffered_records_along(bootstrap:
     topic, group = new_name("topic"), new_name("group")
     async with Client(bootstrap) as client:
         await numbers(client, topic, 50, 2)
-        seen: list[tuple[int, int]] = []
+        places: list[tuple[int, int]] = []
         async with Consumer(client, group, **QUICK_GROUP) as first:
-            await first.subscribe([topic], on_revoked=lambda gone: first.commit())
+            await first.subscribe([topic], on_revoked=lambda partitions: first.commit())
             for _ in range(5):
                 record = await anext(first)
-                seen.append((record.partition, record.offset))
+                places.append((record.partition, record.offset))
             async with Consumer(client, group, **QUICK_GROUP) as second:
                 await second.subscribe([topic])
                 await until(lambda: len(first.assignment) == len(second.assignment) == 1)
@@ -149,12 +149,12 @@ async def test_a_partition_that_goes_takes_its_buffered_records_along(bootstrap:
                     record = await anext(consumer)
                     while True:
                         assert record.topic_partition == tp
-                        seen.append((record.partition, record.offset))
+                        places.append((record.partition, record.offset))
                         if record.offset == 49:
                             break
                         record = await anext(consumer)
-        assert set(seen) == {(partition, offset) for partition in (0, 1) for offset in range(50)}
-        assert len(seen) <= 101  # the record in process at the rebalance may come twice
+        assert set(places) == {(partition, offset) for partition in (0, 1) for offset in range(50)}
+        assert len(places) <= 101  # the record in process at the rebalance may come twice
 
 
 KILLED = """
@@ -244,8 +244,8 @@ async def test_exactly_once_goes_on_after_an_abort(bootstrap: str, new_name: Nam
         assert turn == 6
         async with Consumer(client, isolation_level="read_committed") as reader:
             await reader.assign({TopicPartition(target, 0): 0})
-            found = [await anext(reader) for _ in range(30)]
-            assert [record.value for record in found] == [b"%d" % n for n in range(30)]
+            read = [await anext(reader) for _ in range(30)]
+            assert [record.value for record in read] == [b"%d" % n for n in range(30)]
             assert await reader.records(timeout_ms=100) == []
 
 
@@ -274,8 +274,8 @@ def test_a_damaged_batch_is_named_after_the_records_before_it() -> None:
     assert [getattr(buffer.next(), "offset", None) for _ in range(3)] == [2, 3, 4]
     with pytest.raises(UnreadableBatch) as error:
         buffer.next()
-    found = error.value
-    assert (found.topic, found.partition, found.first_offset, found.last_offset) == (*TP, 5, 8)
+    damage = error.value
+    assert (damage.topic, damage.partition, damage.first_offset, damage.last_offset) == (*TP, 5, 8)
     assert buffer.position(TP) == 5
 
 

@@ -12,14 +12,14 @@ from kafka_client.fetcher.damage import first_true_after
 @pytest.mark.parametrize("low", [0, 1, 12345678901])
 @pytest.mark.parametrize("distance", [1, 2, 3, 4, 5, 7, 8, 9, 1000, 2**20 + 1])
 def test_the_first_is_found_in_few_steps(low: int, distance: int) -> None:
-    asked: list[int] = []
+    tested: list[int] = []
 
     async def test(number: int) -> bool:
-        asked.append(number)
+        tested.append(number)
         return number >= low + distance
 
     assert asyncio.run(first_true_after(low, test)) == low + distance
-    assert len(asked) <= 2 * distance.bit_length() and min(asked) > low
+    assert len(tested) <= 2 * distance.bit_length() and min(tested) > low
 
 
 def test_of_two_regions_the_boundary_of_one_is_found() -> None:

@@ -53,8 +53,8 @@ async def test_a_moved_partition_leaves_one_session_and_enters_another() -> None
                 before.errors[0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 before.news()
                 assert await read(fetcher, 1) == [(0, 1, b"b")]
-                assert any(0 in said.wanted for said in after.incremental)
-                await until(lambda: any(said.forgotten == [0] for said in before.incremental))
+                assert any(0 in request.fetch_offsets for request in after.incremental)
+                await until(lambda: any(request.forgotten == [0] for request in before.incremental))
                 assert len(before.full) == len(after.full) == 1
 
 
@@ -65,7 +65,7 @@ async def test_partitions_that_move_to_and_fro_are_read_alike_with_sessions_and_
         brokers = {1: SessionBroker(one), 2: SessionBroker(two)}
         one.topics["t"] = two.topics["t"] = leaders = dict.fromkeys(range(6), 1)
         brokers[2].logs = brokers[1].logs
-        found: dict[bool, dict[int, list[bytes | None]]] = {}
+        values: dict[bool, dict[int, list[bytes | None]]] = {}
 
         def move(p: int, leader: int) -> None:
             leaders[p] = leader
@@ -83,11 +83,11 @@ async def test_partitions_that_move_to_and_fro_are_read_alike_with_sessions_and_
         async with Client(one.bootstrap, **QUICK) as client, AsyncExitStack() as stack:
             reading = []
             for with_sessions in (True, False):
-                found[with_sessions] = {p: [] for p in leaders}
+                values[with_sessions] = {p: [] for p in leaders}
                 fetcher = BatchFetcher(client, fetch_sessions=with_sessions)
                 await stack.enter_async_context(fetcher)
                 fetcher.assign({tp(p): 0 for p in leaders})
-                reading.append(asyncio.create_task(collect(fetcher, found[with_sessions])))
+                reading.append(asyncio.create_task(collect(fetcher, values[with_sessions])))
             for number in range(60):
                 p = at.randrange(6)
                 brokers[leaders[p]].append(p, b"%d" % number)
@@ -95,11 +95,11 @@ async def test_partitions_that_move_to_and_fro_are_read_alike_with_sessions_and_
                     move(at.randrange(6), at.choice([1, 2]))
                 await asyncio.sleep(at.choice([0, 0, 0.003]))
             logs = {p: brokers[1].logs.get(p, []) for p in leaders}
-            await until(lambda: found[True] == found[False] == logs or any(t.done() for t in reading))
+            await until(lambda: values[True] == values[False] == logs or any(t.done() for t in reading))
             for task in reading:
                 task.cancel()
             await asyncio.gather(*reading, return_exceptions=True)
-            assert found[True] == found[False] == logs
+            assert values[True] == values[False] == logs
 
 
 async def test_a_replica_the_broker_prefers_is_read_from_until_it_fails() -> None:
@@ -113,11 +113,11 @@ async def test_a_replica_the_broker_prefers_is_read_from_until_it_fails() -> Non
             async with BatchFetcher(client, client_rack="r1") as fetcher:
                 fetcher.add(tp(0), 0)
                 assert await read(fetcher, 2) == [(0, 0, b"a"), (0, 1, b"b")]
-                assert {said.rack_id for said in led.requests + near.requests} == {"r1"}
-                asked = len(led.requests)
+                assert {request.rack_id for request in led.requests + near.requests} == {"r1"}
+                requests = len(led.requests)
                 near.append(0, b"c")
                 assert await read(fetcher, 1) == [(0, 2, b"c")]
-                assert len(led.requests) == asked, "nothing of it is asked of the leader meanwhile"
+                assert len(led.requests) == requests, "nothing of it is asked of the leader meanwhile"
                 led.append(0, b"d")
                 led.replicas.clear()
                 near.errors[0] = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -174,6 +174,8 @@ def test_a_seek_while_the_connection_is_made_is_not_asked_for_as_an_offset() -> 
             await until(lambda: fetcher.position(tp(0)) == 2)
             sessions.append(0, b"c")
             assert await read(fetcher, 1) == [(0, 2, b"c")]
-            assert all(offset >= 0 for said in sessions.requests for offset in said.wanted.values())
+            assert all(
+                offset >= 0 for request in sessions.requests for offset in request.fetch_offsets.values()
+            )
 
     with_sessions(case)

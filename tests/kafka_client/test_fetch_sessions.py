@@ -26,12 +26,12 @@ def test_requests_name_what_changed_only(fetch: tuple[int, int]) -> None:
             fetcher.assign({tp(p): 0 for p in range(100)})
             await until(lambda: sessions.incremental)
             (opened,) = sessions.full
-            assert len(opened.wanted) == 100
+            assert len(opened.fetch_offsets) == 100
             for number in range(20):
                 sessions.append(42, b"%d" % number)
                 assert await read(fetcher, 1) == [(42, number, b"%d" % number)]
-            assert all(set(said.wanted) <= {42} for said in sessions.incremental)
-            assert all(not said.forgotten for said in sessions.incremental)
+            assert all(set(request.fetch_offsets) <= {42} for request in sessions.incremental)
+            assert all(not request.forgotten for request in sessions.incremental)
             assert len(sessions.full) == 1
 
     with_sessions(case, partitions=100, fetch=fetch)
@@ -46,9 +46,11 @@ def test_what_is_added_and_taken_away_is_said_once() -> None:
             sessions.append(1, b"one")
             assert await read(fetcher, 1) == [(1, 0, b"one")]
             fetcher.remove(tp(0))
-            await until(lambda: any(said.forgotten for said in sessions.requests))
-            assert [said.forgotten for said in sessions.incremental if said.forgotten] == [[0]]
-            assert [said.wanted for said in sessions.incremental if 0 in said.wanted] == []
+            await until(lambda: any(request.forgotten for request in sessions.requests))
+            assert [request.forgotten for request in sessions.incremental if request.forgotten] == [[0]]
+            assert [
+                request.fetch_offsets for request in sessions.incremental if 0 in request.fetch_offsets
+            ] == []
             sessions.append(1, b"two")
             assert await read(fetcher, 1) == [(1, 1, b"two")]
             assert len(sessions.full) == 1
@@ -62,7 +64,7 @@ def test_a_paused_partition_is_forgotten_and_asked_for_again() -> None:
             fetcher.assign({tp(0): 0, tp(1): 0})
             await until(lambda: sessions.incremental)
             fetcher.pause([tp(0)])
-            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            await until(lambda: any(request.forgotten == [0] for request in sessions.incremental))
             sessions.append(0, b"later")
             sessions.append(1, b"now")
             assert await read(fetcher, 1) == [(1, 0, b"now")]
@@ -83,7 +85,9 @@ def test_what_is_as_it_was_is_not_said_again() -> None:
             sessions.append(1, b"a")
             assert await read(fetcher, 1) == [(1, 0, b"a")]
             await until(lambda: sessions.incremental[-1].epoch > 3)
-            assert [said for said in sessions.incremental if 0 in said.wanted or said.forgotten] == []
+            assert [
+                request for request in sessions.incremental if 0 in request.fetch_offsets or request.forgotten
+            ] == []
 
     with_sessions(case)
 
@@ -128,7 +132,7 @@ def test_a_session_that_is_refused_is_opened_anew_and_no_partition_lost(
             sessions.fail_next(failure)
             await until(lambda: len(sessions.full) == 2)
             again = sessions.full[1]
-            assert set(again.wanted) == {0, 1, 2}
+            assert set(again.fetch_offsets) == {0, 1, 2}
             # What the broker may still have of the session is to go.
             assert again.session_id == (0 if failure == ErrorCode.FETCH_SESSION_ID_NOT_FOUND else session_id)
             for p in range(3):
@@ -182,8 +186,8 @@ def test_without_sessions_everything_is_said_every_time(fetch: tuple[int, int], 
             for number in range(5):
                 sessions.append(number % 3, b"%d" % number)
                 assert await read(fetcher, 1) == [(number % 3, number // 3, b"%d" % number)]
-            assert all(len(said.wanted) == 3 for said in sessions.requests)
-            assert all(said.epoch <= 0 for said in sessions.requests)
+            assert all(len(request.fetch_offsets) == 3 for request in sessions.requests)
+            assert all(request.epoch <= 0 for request in sessions.requests)
         assert sessions.closed == []
 
     with_sessions(case, fetch=fetch, keeps=keeps and fetch[1] >= 7)
@@ -195,7 +199,7 @@ def test_sessions_can_be_done_without() -> None:
             fetcher.assign({tp(p): 0 for p in range(3)})
             sessions.append(1, b"a", b"b")
             assert await read(fetcher, 2) == [(1, 0, b"a"), (1, 1, b"b")]
-            assert {(said.session_id, said.epoch) for said in sessions.requests} == {(0, -1)}
+            assert {(request.session_id, request.epoch) for request in sessions.requests} == {(0, -1)}
 
     with_sessions(case)
 
@@ -231,8 +235,8 @@ def test_a_topic_made_anew_takes_its_old_self_s_place_in_the_session() -> None:
             sessions.topic_id = sessions.broker.topic_ids["t"] = b"another topic id"
             sessions.logs = {0: [b"new", b"newer"], 1: [b"other"]}
             sessions.news()
-            found = await read(fetcher, 2)
-            assert sorted(found) == [(0, 1, b"newer"), (1, 0, b"other")]
+            records = await read(fetcher, 2)
+            assert sorted(records) == [(0, 1, b"newer"), (1, 0, b"other")]
             await until(lambda: not sessions.errors and fetcher.lag(tp(0)) == 0)
             (session,) = sessions.sessions.values()
             assert {topic for topic, _ in session.offsets} == {b"another topic id"}
@@ -250,7 +254,7 @@ def test_a_topic_without_an_id_is_asked_for_by_its_name() -> None:
         async with BatchFetcher(client) as fetcher:
             fetcher.add(tp(0), 0)
             assert await read(fetcher, 1) == [(0, 0, b"a")]
-            assert {said.version for said in sessions.requests} == {12}
+            assert {request.version for request in sessions.requests} == {12}
 
     with_sessions(case)
 
@@ -263,7 +267,7 @@ def test_a_partition_in_trouble_leaves_the_session_for_the_time_of_its_backoff(c
             await until(lambda: sessions.incremental)
             sessions.errors[0] = code
             sessions.news()
-            await until(lambda: sum(said.forgotten == [0] for said in sessions.incremental) > 1)
+            await until(lambda: sum(request.forgotten == [0] for request in sessions.incremental) > 1)
             del sessions.errors[0]
             sessions.append(0, b"a")
             assert await read(fetcher, 1) == [(0, 0, b"a")]
@@ -287,7 +291,7 @@ def test_a_truncated_partition_leaves_the_session_until_it_is_sought() -> None:
             place = error.topic, error.partition, error.offset, error.diverging_offset, error.diverging_epoch
             assert place == ("t", 0, 4, 2, 0)
             assert (error.start, error.end) == (0, 3)
-            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            await until(lambda: any(request.forgotten == [0] for request in sessions.incremental))
             fetcher.seek(tp(0), error.diverging_offset)
             assert await read(fetcher, 1) == [(0, 2, b"C")]
             assert len(sessions.full) == 1
@@ -306,7 +310,7 @@ def test_lag_is_known_without_records() -> None:
             ends = fetcher.high_watermark, fetcher.last_stable_offset, fetcher.log_start_offset
             assert [end(tp(0)) for end in ends] == [3, 3, 0]
             fetcher.pause([tp(0)])
-            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            await until(lambda: any(request.forgotten == [0] for request in sessions.incremental))
             sessions.append(0, b"d")
             fetcher.resume([tp(0)])
             await until(lambda: fetcher.lag(tp(0)) == 1)
@@ -356,7 +360,7 @@ def test_full_buffers_leave_the_session_until_they_are_read() -> None:
         settings: dict[str, Any] = {"buffer_max_bytes": 8_000, "max_partition_fetch_bytes": 2_000}
         async with BatchFetcher(client, **settings) as fetcher:
             fetcher.assign({tp(0): 0, tp(1): 0})
-            await until(lambda: any(said.forgotten == [0] for said in sessions.incremental))
+            await until(lambda: any(request.forgotten == [0] for request in sessions.incremental))
             assert fetcher.statistics()["buffered_bytes"] < 8_000
             sessions.append(1, b"not kept waiting")
             await until(lambda: fetcher.lag(tp(1)) == 1)

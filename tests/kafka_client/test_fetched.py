@@ -37,14 +37,14 @@ def fetched(
     *batches: bytes, position: int = 0, aborted: tuple[tuple[int, int], ...] | None = None
 ) -> Fetched:
     buffer = memoryview(b"".join(batches))
-    found = whole_batches(buffer)
+    whole = whole_batches(buffer)
     return Fetched(
         TP,
         position,
-        found.next_offset,
+        whole.next_offset,
         buffer,
-        record_count=found.record_count,
-        leader_epoch=found.leader_epoch,
+        record_count=whole.record_count,
+        leader_epoch=whole.leader_epoch,
         aborted=aborted or (),
         committed_only=aborted is not None,
     )
@@ -136,12 +136,12 @@ def test_batches_tell_how_many_records_they_hold_and_of_which_epoch() -> None:
 
 
 def pieces(of: Fetched, *, max_bytes: int = 1 << 20, max_records: int = 1 << 20) -> list[Fetched]:
-    found = []
+    taken_pieces = []
     rest: Fetched | None = of
     while rest is not None:
         piece, rest = rest.cut(max_bytes, max_records)
-        found.append(piece)
-    return found
+        taken_pieces.append(piece)
+    return taken_pieces
 
 
 def test_a_fetch_is_cut_between_batches_and_nothing_of_it_lost() -> None:

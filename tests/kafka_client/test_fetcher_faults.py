@@ -55,8 +55,8 @@ def offsets(start: int, end: int) -> Callable[[ReceivedRequest], ListOffsetsResp
     """Return a ListOffsets script for a log from `start` to `end`."""
 
     def answer(request: ReceivedRequest) -> ListOffsetsResponse:
-        found = start if request.message.topics[0].partitions[0].timestamp == -2 else end
-        partitions = [ListOffsetsPartitionResponse(partition_index=0, offset=found)]
+        offset = start if request.message.topics[0].partitions[0].timestamp == -2 else end
+        partitions = [ListOffsetsPartitionResponse(partition_index=0, offset=offset)]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=partitions)])
 
     return answer
@@ -64,11 +64,11 @@ def offsets(start: int, end: int) -> Callable[[ReceivedRequest], ListOffsetsResp
 
 async def read(fetcher: BatchFetcher, count: int) -> list[int]:
     """Offsets of the next `count` records."""
-    found: list[int] = []
-    while len(found) < count:
+    offsets_read: list[int] = []
+    while len(offsets_read) < count:
         for fetched in await fetcher.fetch():
-            found += [record[0] for record in fetched.records()]
-    return found
+            offsets_read += [record[0] for record in fetched.records()]
+    return offsets_read
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ async def test_what_mends_is_not_seen(fault: Callable[[ReceivedRequest], object]
         answer = log_of(6)
 
         def cut_after(request: ReceivedRequest) -> object:
-            given = fault(request)
-            if isinstance(given, bytes) and given.endswith(b"cut"):
+            answer = fault(request)
+            if isinstance(answer, bytes) and answer.endswith(b"cut"):
                 asyncio.get_running_loop().call_later(0.01, broker.cut_all)
-            return given
+            return answer
 
         broker.on(ApiKey.FETCH, answer, cut_after, answer, cut_after, answer)
         async with BatchFetcher(client) as fetcher:
@@ -179,8 +179,8 @@ async def test_out_of_range_without_a_policy_says_by_how_much() -> None:
             with pytest.raises(OffsetOutOfRange) as raised:
                 await fetcher.fetch()
             error = raised.value
-            found = (error.topic, error.partition, error.offset, error.start, error.end)
-            assert found == ("t", 0, 7, 20, 25)
+            facts = (error.topic, error.partition, error.offset, error.start, error.end)
+            assert facts == ("t", 0, 7, 20, 25)
             assert await fetcher.fetch(timeout_ms=20) == []
             fetcher.seek(TP, 20)
             assert await read(fetcher, 10) == list(range(20, 30))
@@ -205,14 +205,14 @@ async def test_what_does_not_mend_is_raised_once_and_others_go_on() -> None:
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
             fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
-            seen: list[int] = []
+            offsets_read: list[int] = []
             codes: list[int] = []
-            while len(seen) < 3 or not codes:
+            while len(offsets_read) < 3 or not codes:
                 try:
-                    seen += await read(fetcher, 1)
+                    offsets_read += await read(fetcher, 1)
                 except KafkaError as error:
                     codes.append(error.code)
-            assert seen == [0, 1, 2]
+            assert offsets_read == [0, 1, 2]
             assert codes == [denied]
             assert await fetcher.fetch(timeout_ms=30) == []
 
@@ -298,13 +298,13 @@ async def test_paused_partitions_do_not_starve_the_others() -> None:
         big = 1000
 
         async def answer(request: ReceivedRequest) -> bytes:
-            wanted = request.message.topics[0].partitions
-            if all(p.partition == 1 and p.fetch_offset >= 5 for p in wanted):
+            requested = request.message.topics[0].partitions
+            if all(p.partition == 1 and p.fetch_offset >= 5 for p in requested):
                 await asyncio.sleep(0.01)
             return request.fetched(
                 *(
                     partition(one(p.fetch_offset, b"x" * big), index=p.partition)
-                    for p in wanted
+                    for p in requested
                     if p.partition == 0 or p.fetch_offset < 5
                 )
             )
@@ -327,10 +327,10 @@ async def test_a_bounded_fetch_takes_turns() -> None:
         broker.topics["t"] = {0: 1, 1: 1}
 
         async def answer(request: ReceivedRequest) -> bytes:
-            wanted = [p for p in request.message.topics[0].partitions if p.fetch_offset < 50]
-            if not wanted:
+            requested = [p for p in request.message.topics[0].partitions if p.fetch_offset < 50]
+            if not requested:
                 await asyncio.sleep(0.01)
-            return request.fetched(*(partition(one(p.fetch_offset), index=p.partition) for p in wanted))
+            return request.fetched(*(partition(one(p.fetch_offset), index=p.partition) for p in requested))
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
@@ -388,19 +388,19 @@ async def test_a_quiet_partition_keeps_no_large_response_in_memory() -> None:
         broker.topics["t"] = {0: 1, 1: 1}
 
         async def answer(request: ReceivedRequest) -> bytes:
-            wanted = [p for p in request.message.topics[0].partitions if p.fetch_offset == 0]
-            if not wanted:
+            requested = [p for p in request.message.topics[0].partitions if p.fetch_offset == 0]
+            if not requested:
                 await asyncio.sleep(0.01)
             sizes = {0: 500_000, 1: 10}
             return request.fetched(
-                *(partition(one(0, b"x" * sizes[p.partition]), index=p.partition) for p in wanted)
+                *(partition(one(0, b"x" * sizes[p.partition]), index=p.partition) for p in requested)
             )
 
         broker.on(ApiKey.FETCH, answer)
         async with BatchFetcher(client) as fetcher:
             fetcher.assign({TP: 0, TopicPartition("t", 1): 0})
-            found: dict[int, Any] = {}
-            while len(found) < 2:
-                found |= {fetched.tp.partition: fetched for fetched in await fetcher.fetch()}
-            assert len(found[1].buffer.obj) < 100
-            assert len(found[0].buffer.obj) > 500_000, "what makes up most of a response is not copied"
+            results: dict[int, Any] = {}
+            while len(results) < 2:
+                results |= {fetched.tp.partition: fetched for fetched in await fetcher.fetch()}
+            assert len(results[1].buffer.obj) < 100
+            assert len(results[0].buffer.obj) > 500_000, "what makes up most of a response is not copied"

@@ -83,14 +83,14 @@ class Coordinator:
         def write(what: str) -> Any:
             return lambda assignment, generation: self.diary.append(f"{what} {generation}")
 
-        given = {
+        options = {
             "on_assigned": write("assigned"),
             "on_revoked": write("revoked"),
             "on_lost": write("lost"),
             "heartbeat_interval_ms": 5,
             **settings,
         }
-        return GroupMember(self.client, "g", protocols=[Everything()], **given)
+        return GroupMember(self.client, "g", protocols=[Everything()], **options)
 
 
 @asynccontextmanager
@@ -205,8 +205,8 @@ async def test_a_rebalance_signalled_during_on_revoked_makes_no_second_one() -> 
         going = ErrorCode.REBALANCE_IN_PROGRESS
 
         async def slow(assignment: bytes, generation: int) -> None:
-            seen = at.broker.count(ApiKey.HEARTBEAT)
-            await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= seen + 3)
+            heartbeats = at.broker.count(ApiKey.HEARTBEAT)
+            await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= heartbeats + 3)
 
         async with at.member(on_revoked=slow) as member:
             await member.wait_joined()
@@ -217,8 +217,8 @@ async def test_a_rebalance_signalled_during_on_revoked_makes_no_second_one() -> 
                 ),
             )
             await until(lambda: member.generation == 2 and member.is_stable)
-            seen = at.broker.count(ApiKey.HEARTBEAT)
-            await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= seen + 3)
+            count_before = at.broker.count(ApiKey.HEARTBEAT)
+            await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= count_before + 3)
             assert member.generation == 2
 
 
@@ -295,8 +295,8 @@ async def test_a_commit_is_retried_while_the_coordinator_loads() -> None:
 async def test_a_commit_of_a_topic_that_is_gone_is_not_retried() -> None:
     async with coordinator() as at, at.member() as member:
         await member.wait_joined()
-        gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        at.broker.on(ApiKey.OFFSET_COMMIT, lambda _: at.committed(gone))
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        at.broker.on(ApiKey.OFFSET_COMMIT, lambda _: at.committed(code))
         with pytest.raises(KafkaError, match="t-0"):
             await member.commit({TP: 5})
         assert at.broker.count(ApiKey.OFFSET_COMMIT) == 1
@@ -357,8 +357,8 @@ async def test_a_join_waits_until_the_generation_is_not_held() -> None:
         )
         joins = at.broker.count(ApiKey.JOIN_GROUP)
         with member.holding_generation():
-            seen = at.broker.count(ApiKey.HEARTBEAT)
-            await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= seen + 3)
+            heartbeats = at.broker.count(ApiKey.HEARTBEAT)
+            await until(lambda: at.broker.count(ApiKey.HEARTBEAT) >= heartbeats + 3)
             assert not member.is_stable
             assert member.is_joining, "or one hold after the other would keep it waiting"
             await member.commit({TP: 1})

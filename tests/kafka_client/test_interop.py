@@ -38,28 +38,28 @@ def read_by_librdkafka(bootstrap: str, topic: str, count: int, size: int = 1_000
         }
     )
     consumer.assign([ForeignTopicPartition(topic, 0, 0)])
-    found: list[NewRecord] = []
+    records: list[NewRecord] = []
     deadline = time.monotonic() + 100
     try:
-        while len(found) < count and time.monotonic() < deadline:
+        while len(records) < count and time.monotonic() < deadline:
             message = consumer.poll(0.2)
             if message is not None:
                 assert message.error() is None, message.error()
                 headers: Any = tuple(message.headers() or ())
-                found.append((message.timestamp()[1], message.key(), message.value(), headers))
+                records.append((message.timestamp()[1], message.key(), message.value(), headers))
     finally:
         consumer.close()
-    return found
+    return records
 
 
 async def read_by_us(client: Client, topic: str, count: int) -> list[NewRecord]:
-    found: list[NewRecord] = []
+    records: list[NewRecord] = []
     async with BatchFetcher(client) as fetcher:
         fetcher.add(TopicPartition(topic, 0), 0)
-        while len(found) < count:
+        while len(records) < count:
             for fetched in await fetcher.fetch():
-                found += [record[1:] for record in fetched.records()]
-    return found
+                records += [record[1:] for record in fetched.records()]
+    return records
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -163,5 +163,5 @@ async def test_every_record_once_though_the_broker_is_killed_again_and_again(tmp
                 await asyncio.gather(sending, return_exceptions=True)
                 for future in sent:
                     await future
-            found = await read_by_us(client, "t", 20 * len(sent))
-            assert [record[2] for record in found] == [b"%d" % (n // 20) for n in range(20 * len(sent))]
+            read = await read_by_us(client, "t", 20 * len(sent))
+            assert [record[2] for record in read] == [b"%d" % (n // 20) for n in range(20 * len(sent))]

@@ -74,10 +74,10 @@ class Queues(RuleBasedStateMachine):
         self.loop.close()
 
     def queue(self, tp: TopicPartition) -> PartitionQueue:
-        known = tp in self.backlog.queues
+        exists = tp in self.backlog.queues
         # The last epoch there is: the next one makes a new producer id necessary.
         queue = self.backlog.queue(tp, Identity(7, 32_767 if tp.partition == 0 else 0))
-        if not known and tp.partition < 3:
+        if not exists and tp.partition < 3:
             queue.found_leader(NODES[tp.partition % 2])
         return queue
 
@@ -202,9 +202,9 @@ class Queues(RuleBasedStateMachine):
         assert set(self.backlog.filling) == {
             tp for tp, queue in every.items() if queue.waiting and not queue.waiting[-1].sealed
         }
-        wanted = {tp for tp in busy if every[tp].node == NO_NODE or every[tp].identity is None}
-        assert set(self.backlog.lookups) == wanted
-        assert self.backlog.lookup_wanted.is_set() or not wanted, "nobody was told"
+        unresolved = {tp for tp in busy if every[tp].node == NO_NODE or every[tp].identity is None}
+        assert set(self.backlog.lookups) == unresolved
+        assert self.backlog.lookup_wanted.is_set() or not unresolved, "nobody was told"
         for node, sender in self.senders.items():
             due = sender.due
             due.update(self.now)
@@ -278,7 +278,7 @@ def accept(request: ReceivedRequest) -> Any:
 @depth.deep
 async def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Senders, `flush` and waits for memory once scanned all queues each time."""
-    known, active = 10_000, range(0, 5_000, 100)
+    partitions, active = 10_000, range(0, 5_000, 100)
     touched: set[TopicPartition] = set()
 
     def note(queue: PartitionQueue, name: str) -> Any:
@@ -289,9 +289,9 @@ async def test_a_turn_touches_only_queues_with_batches(monkeypatch: pytest.Monke
         stage() as on,
         BatchProducer(on.client, linger_ms=1, delivery_timeout_ms=200_000) as producer,
     ):
-        on.broker.topics["t"] = dict.fromkeys(range(known), 1)
+        on.broker.topics["t"] = dict.fromkeys(range(partitions), 1)
         on.broker.on(ApiKey.PRODUCE, accept)
-        for partition in range(known):
+        for partition in range(partitions):
             await producer.send("t", partition, [RECORD])
         await producer.flush()
         monkeypatch.setattr(PartitionQueue, "__getattribute__", note, raising=False)

@@ -33,15 +33,15 @@ async def make(client: Client, topic: str, partitions: int = 1) -> None:
 
 async def everything(client: Client, topic: str, partitions: int = 1) -> list[ConsumerRecord]:
     """Return all committed records, partition by partition."""
-    found: list[ConsumerRecord] = []
+    records: list[ConsumerRecord] = []
     for number in range(partitions):
         tp = TopicPartition(topic, number)
         end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
         async with Consumer(client, isolation_level="read_committed") as consumer:
             await consumer.assign({tp: 0})
             while consumer.position(tp) < end:
-                found += await consumer.records(timeout_ms=100)
-    return found
+                records += await consumer.records(timeout_ms=100)
+    return records
 
 
 async def test_a_record_is_where_its_metadata_says(bootstrap: str, new_name: Name) -> None:
@@ -134,12 +134,12 @@ async def test_an_await_that_is_cancelled_leaves_the_record_in_the_queue(
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(pending, 0.01)
         assert not pending.done()
-        told: list[Any] = []
-        pending.add_done_callback(told.append)
+        completed: list[Any] = []
+        pending.add_done_callback(completed.append)
         await producer.flush()
         assert pending.done()
         assert (await pending).offset == 0
-        assert told == [pending]
+        assert completed == [pending]
 
 
 async def test_errors_of_sending(bootstrap: str, new_name: Name) -> None:

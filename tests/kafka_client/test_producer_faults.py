@@ -203,11 +203,11 @@ async def test_a_full_buffer_makes_send_wait() -> None:
     async with stage() as on:
         gate = asyncio.Event()
 
-        async def held(request: ReceivedRequest) -> object:
+        async def answer_later(request: ReceivedRequest) -> object:
             await gate.wait()
             return append_all(on.logs, request)
 
-        on.broker.on(ApiKey.PRODUCE, held)
+        on.broker.on(ApiKey.PRODUCE, answer_later)
         async with BatchProducer(
             on.client, buffer_memory=2000, max_request_size=1000, batch_size=500, linger_ms=50
         ) as producer:
@@ -225,11 +225,11 @@ async def test_a_send_given_up_while_it_waits_for_room_leaves_no_trace() -> None
     async with stage() as on:
         gate = asyncio.Event()
 
-        async def held(request: ReceivedRequest) -> object:
+        async def answer_later(request: ReceivedRequest) -> object:
             await gate.wait()
             return append_all(on.logs, request)
 
-        on.broker.on(ApiKey.PRODUCE, held)
+        on.broker.on(ApiKey.PRODUCE, answer_later)
         async with BatchProducer(on.client, buffer_memory=1000, max_request_size=1000) as producer:
             (first,) = await send(producer, range(20), 20)
             waiting = asyncio.create_task(send(producer, range(20, 40), 20))

@@ -43,32 +43,32 @@ LOGIN = {
     ],
 )
 def test_every_key_leads_to_an_argument_there_is(table: Table, target: type) -> None:
-    taken = inspect.signature(target).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken):
-        taken = [*taken, *inspect.signature(BatchFetcher).parameters.values()]  # passed on to it
-    assert {name for name, _ in table.values()} <= {parameter.name for parameter in taken}
+    accepted = inspect.signature(target).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted):
+        accepted = [*accepted, *inspect.signature(BatchFetcher).parameters.values()]  # passed on to it
+    assert {name for name, _ in table.values()} <= {parameter.name for parameter in accepted}
     assert not table.keys() & OF_JAVA
 
 
 def test_a_later_prefix_wins() -> None:
-    given = ClientProperties.layered(
+    properties = ClientProperties.layered(
         {"consumer.fetch.min.bytes": "2", "fetch.min.bytes": "1", "client.id": "me", "producer.acks": "all"},
         "",
         "consumer.",
     )
-    assert given.fetcher() == {"fetch_min_bytes": 2}
-    assert given.client() == {"client_id": "me"}
-    assert given.producer() == {}
+    assert properties.fetcher() == {"fetch_min_bytes": 2}
+    assert properties.client() == {"client_id": "me"}
+    assert properties.producer() == {}
 
 
 def test_roles_take_their_own_keys() -> None:
-    given = {"producer.acks": "all", "producer.linger.ms": "0.5", "consumer.max.poll.interval.ms": "9"}
-    assert ClientProperties.layered(given, "producer.").producer() == {"acks": -1, "linger_ms": 0.5}
-    assert ClientProperties.layered(given, "consumer.").consumer() == {"rebalance_timeout_ms": 9}
+    properties = {"producer.acks": "all", "producer.linger.ms": "0.5", "consumer.max.poll.interval.ms": "9"}
+    assert ClientProperties.layered(properties, "producer.").producer() == {"acks": -1, "linger_ms": 0.5}
+    assert ClientProperties.layered(properties, "consumer.").consumer() == {"rebalance_timeout_ms": 9}
 
 
 def test_a_transactional_producer_takes_a_producer_s_keys_and_its_own() -> None:
-    given = {
+    properties = {
         "transactional.id": "orders",
         "transaction.timeout.ms": "9000",
         "acks": "all",
@@ -77,14 +77,14 @@ def test_a_transactional_producer_takes_a_producer_s_keys_and_its_own() -> None:
         "max.in.flight.requests.per.connection": "2",
         "compression.type": "zstd",
     }
-    arguments = ClientProperties.layered(given, "").transactional_producer()
+    arguments = ClientProperties.layered(properties, "").transactional_producer()
     assert (arguments["transactional_id"], arguments["transaction_timeout_ms"]) == ("orders", 9_000)
     assert (arguments["linger_ms"], arguments["compression_type"]) == (7, "zstd")
     assert arguments.keys() <= inspect.signature(TransactionalProducer).parameters.keys()
 
 
 @pytest.mark.parametrize(
-    ("given", "key"),
+    ("properties", "key"),
     [
         ({}, "transactional.id"),
         ({"producer.transactional.id": ""}, "producer.transactional.id"),
@@ -99,14 +99,14 @@ def test_a_transactional_producer_takes_a_producer_s_keys_and_its_own() -> None:
         ),
     ],
 )
-def test_what_a_transaction_cannot_have_is_refused(given: dict[str, str], key: str) -> None:
+def test_what_a_transaction_cannot_have_is_refused(properties: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        ClientProperties.layered(given, "producer.").transactional_producer()
+        ClientProperties.layered(properties, "producer.").transactional_producer()
     assert caught.value.key == key
 
 
 @pytest.mark.parametrize(
-    ("given", "key"),
+    ("properties", "key"),
     [
         ({"consumer.request.timeout.ms": "soon"}, "consumer.request.timeout.ms"),
         ({"consumer.security.protocol": "SASL_SSL"}, "consumer.sasl.mechanism"),
@@ -114,15 +114,15 @@ def test_what_a_transaction_cannot_have_is_refused(given: dict[str, str], key: s
         ({**LOGIN, "consumer.sasl.pasword": SECRET}, "consumer.sasl.pasword"),
     ],
 )
-def test_an_error_names_the_key_as_it_was_written(given: dict[str, str], key: str) -> None:
+def test_an_error_names_the_key_as_it_was_written(properties: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        ClientProperties.layered(given, "", "consumer.").client()
+        ClientProperties.layered(properties, "", "consumer.").client()
     assert caught.value.key == key
     assert SECRET not in str(caught.value)
 
 
 def test_nothing_is_passed_over_silently(caplog: pytest.LogCaptureFixture) -> None:
-    given = {
+    properties = {
         "consumer.key.deserializer": "x",
         "consumer.check.crcs": "true",
         "consumer.fetch.min.byte": "1",
@@ -130,7 +130,7 @@ def test_nothing_is_passed_over_silently(caplog: pytest.LogCaptureFixture) -> No
         "consumer.group.id": "g",
         "consumer.sasl.password": SECRET,
     }
-    ClientProperties.layered(given, "consumer.").tell_rest((*CONSUMER, "group.id"))
+    ClientProperties.layered(properties, "consumer.").tell_rest((*CONSUMER, "group.id"))
     assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")] == [
         "without effect here: consumer.check.crcs, consumer.key.deserializer",
         "consumer.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
@@ -139,9 +139,9 @@ def test_nothing_is_passed_over_silently(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_keys_of_transactions_have_no_effect_where_there_are_none(caplog: pytest.LogCaptureFixture) -> None:
-    given = ClientProperties.layered({"transactional.id": "a", "transaction.timeout.ms": "1"}, "")
-    given.tell_rest(PRODUCER)
-    given.tell_rest((*PRODUCER, *TRANSACTIONAL))
+    properties = ClientProperties.layered({"transactional.id": "a", "transaction.timeout.ms": "1"}, "")
+    properties.tell_rest(PRODUCER)
+    properties.tell_rest((*PRODUCER, *TRANSACTIONAL))
     assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka_client.")] == [
         "without effect here: transaction.timeout.ms, transactional.id"
     ]

@@ -68,10 +68,12 @@ def of_class(name: str, exported: type) -> Iterator[str]:
 
 def signature(name: str, function: object) -> Iterator[str]:
     """Yield a signature with one parameter per line, so that changing one changes one line."""
-    found = inspect.signature(function)  # type: ignore[arg-type]
+    inspected = inspect.signature(function)  # type: ignore[arg-type]
     is_async = inspect.iscoroutinefunction(function)
-    parameters = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
-    returned = "" if found.return_annotation is inspect.Signature.empty else f" -> {found.return_annotation}"
+    parameters = [parameter for parameter in inspected.parameters.values() if parameter.name != "self"]
+    returned = (
+        "" if inspected.return_annotation is inspect.Signature.empty else f" -> {inspected.return_annotation}"
+    )
     yield f"    {'async ' if is_async else ''}{name}{returned}"
     for parameter in parameters:
         star = "* " if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ""
@@ -79,10 +81,10 @@ def signature(name: str, function: object) -> Iterator[str]:
 
 
 def test_the_surface_is_the_golden_one() -> None:
-    found = "\n".join(lines()) + "\n"
+    surface = "\n".join(lines()) + "\n"
     if os.environ.get("REWRITE"):
-        GOLDEN.write_text(found)
-    assert found == GOLDEN.read_text()
+        GOLDEN.write_text(surface)
+    assert surface == GOLDEN.read_text()
 
 
 def test_every_name_for_applications_is_on_the_page() -> None:

@@ -17,35 +17,35 @@ from kafka_client.topic_partition import TopicPartition
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def held() -> Any:
+def position() -> Any:
     return SimpleNamespace(
         fetch_offset=5, leader_epoch=2, fetch_epoch=1, topic_id=bytes(16), version=0, own_log_start=0
     )
 
 
-def named(session: FetchSession[Any], wanted: dict[TopicPartition, Any], *touched: TopicPartition) -> Any:
-    changes = session.changes(wanted, touched, by_topic_ids=True)
+def named(session: FetchSession[Any], positions: dict[TopicPartition, Any], *touched: TopicPartition) -> Any:
+    changes = session.changes(positions, touched, by_topic_ids=True)
     session.answered(7)
-    return [asked.partition for topic in changes.topics for asked in topic.partitions]
+    return [partition.partition for topic in changes.topics for partition in topic.partitions]
 
 
 def test_said_again() -> None:
     session: FetchSession[Any] = FetchSession(is_wanted=True, partition_max_bytes=1)
-    wanted = {T0: held(), T1: held()}
-    assert named(session, wanted) == [0, 1]
-    assert named(session, wanted, T0, T1) == []
+    positions = {T0: position(), T1: position()}
+    assert named(session, positions) == [0, 1]
+    assert named(session, positions, T0, T1) == []
     session.repeat(T0)
-    assert named(session, wanted, T1) == [], "repeated only once the partition is looked at again"
-    assert named(session, wanted, T0, T1) == [0]
-    assert named(session, wanted, T0, T1) == [], "once"
+    assert named(session, positions, T1) == [], "repeated only once the partition is looked at again"
+    assert named(session, positions, T0, T1) == [0]
+    assert named(session, positions, T0, T1) == [], "once"
 
 
 def test_not_wanted_meanwhile() -> None:
     session: FetchSession[Any] = FetchSession(is_wanted=True, partition_max_bytes=1)
-    wanted = {T0: held()}
-    named(session, wanted)
+    positions = {T0: position()}
+    named(session, positions)
     session.repeat(T0)
     forgotten = session.changes({}, [T0], by_topic_ids=True).forgotten
     assert [topic.partitions for topic in forgotten] == [[0]]
-    assert named(session, wanted, T0) == [0]
-    assert named(session, wanted, T0) == []
+    assert named(session, positions, T0) == [0]
+    assert named(session, positions, T0) == []

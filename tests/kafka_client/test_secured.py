@@ -41,15 +41,15 @@ def authority() -> Authority:
 
 
 def sasl(mechanism: str, protocol: str = "SASL_PLAINTEXT", **more: str) -> SecuritySettings:
-    given = {"sasl.username": "alice", "sasl.password": PASSWORD, **more}
+    properties = {"sasl.username": "alice", "sasl.password": PASSWORD, **more}
     return SecuritySettings.from_properties(
-        {"security.protocol": protocol, "sasl.mechanism": mechanism, **given}
+        {"security.protocol": protocol, "sasl.mechanism": mechanism, **properties}
     )
 
 
 def tls(authority: Authority, **more: str) -> SecuritySettings:
-    given = {"ssl.truststore.certificates": authority.pem, **more}
-    return SecuritySettings.from_properties({"security.protocol": "SSL", **given})
+    properties = {"ssl.truststore.certificates": authority.pem, **more}
+    return SecuritySettings.from_properties({"security.protocol": "SSL", **properties})
 
 
 def accept_plain(broker: FakeBroker, *lifetimes_ms: int) -> None:
@@ -181,8 +181,8 @@ async def test_the_tokens_source_fails() -> None:
         def source() -> Token:
             raise RuntimeError("no such file")
 
-        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
-        error = await fails(broker, SecuritySettings.from_properties(given, token=source))
+        properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+        error = await fails(broker, SecuritySettings.from_properties(properties, token=source))
         assert isinstance(error, AuthenticationFailed)
         assert "no token: RuntimeError" in error.reason
         assert isinstance(error.__cause__, RuntimeError)
@@ -204,8 +204,8 @@ async def test_a_refused_token() -> None:
                 error_code=AUTHENTICATION_FAILED, error_message="invalid token"
             ),
         )
-        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
-        error = await fails(broker, SecuritySettings.from_properties(given, token=source))
+        properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+        error = await fails(broker, SecuritySettings.from_properties(properties, token=source))
         assert isinstance(error, AuthenticationFailed)
         assert error.reason == "invalid token"
         assert [request.message.auth_bytes for request in broker.requests[2:]] == [

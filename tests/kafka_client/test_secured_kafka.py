@@ -38,12 +38,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 
 
 def login(kafka: SecuredKafka, mechanism: str, password: str = PASSWORD, **more: str) -> SecuritySettings:
-    given = {
+    properties = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": mechanism,
         "sasl.jaas.config": jaas(MODULES[mechanism], username=USER, password=password),
     }
-    return SecuritySettings.from_properties({**given, **kafka.trust, **more})
+    return SecuritySettings.from_properties({**properties, **kafka.trust, **more})
 
 
 def token(subject: str, lifetime: float = 3600) -> str:
@@ -55,8 +55,8 @@ def token(subject: str, lifetime: float = 3600) -> str:
 
 
 def oauth(kafka: SecuredKafka, text: str) -> SecuritySettings:
-    given = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **kafka.trust}
-    return SecuritySettings.from_properties(given, token=lambda: text)
+    properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **kafka.trust}
+    return SecuritySettings.from_properties(properties, token=lambda: text)
 
 
 async def goes_round(bootstrap: str, security: SecuritySettings, topic: str) -> None:
@@ -109,8 +109,8 @@ def test_mutual_tls_by_pkcs12_and_pem(kafka: SecuredKafka, tmp_path: Path) -> No
         },
     }
     for name, store in stores.items():
-        given = {"security.protocol": "SSL", **kafka.trust, **store}
-        run(goes_round(kafka.at("MUTUAL"), SecuritySettings.from_properties(given), f"by-{name}"))
+        properties = {"security.protocol": "SSL", **kafka.trust, **store}
+        run(goes_round(kafka.at("MUTUAL"), SecuritySettings.from_properties(properties), f"by-{name}"))
 
 
 @pytest.mark.parametrize("mechanism", MODULES)
@@ -136,8 +136,8 @@ async def test_a_mechanism_that_is_not_enabled(kafka: SecuredKafka) -> None:
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 async def test_no_certificate_where_one_is_asked_for(kafka: SecuredKafka, version: str) -> None:
-    given = {"security.protocol": "SSL", **kafka.trust, "ssl.enabled.protocols": version}
-    error = await refusal(kafka.at("MUTUAL"), SecuritySettings.from_properties(given))
+    properties = {"security.protocol": "SSL", **kafka.trust, "ssl.enabled.protocols": version}
+    error = await refusal(kafka.at("MUTUAL"), SecuritySettings.from_properties(properties))
     assert isinstance(error, TlsFailed)
     assert "ssl.keystore.location" in str(error)
 

@@ -94,10 +94,10 @@ def test_nobody_but_a_member_of_this_generation_may_commit(
                 rejoins = code is not ErrorCode.FENCED_INSTANCE_ID
                 assert isinstance(caught.value, TransactionRebalanced) is rejoins
                 await producer.abort()
-                for known in (group, stranger(who).group_id):
-                    found = await fetch_offsets(client, known, [tp])
-                    assert {tp: each.offset for tp, each in found.items()} == (
-                        {tp: 3} if known == group else {}
+                for group_id in (group, stranger(who).group_id):
+                    offsets = await fetch_offsets(client, group_id, [tp])
+                    assert {tp: each.offset for tp, each in offsets.items()} == (
+                        {tp: 3} if group_id == group else {}
                     )
                 producer.begin()
                 await producer.commit({tp: 5}, who)
@@ -147,8 +147,8 @@ async def test_a_consumer_outside_of_its_group_is_told(
         await Admin(client).create_topics([NewTopic(topic, 1)])
         async with Consumer(client, group_id=group) as consumer:
             await consumer.assign([TopicPartition(topic, 0)])
-            told = consumer.group_metadata()
-            assert (told.group_id, told.generation, told.member_id) == (group, -1, "")
+            metadata = consumer.group_metadata()
+            assert (metadata.group_id, metadata.generation, metadata.member_id) == (group, -1, "")
         async with Consumer(client, group_id=group) as consumer:
             await consumer.subscribe([topic])
             await consumer.wait_assigned()

@@ -114,8 +114,8 @@ def test_every_number_once_whatever_dies(tmp_path: Path, version: int) -> None:
             copier.die()
             await copying
             assert copier.restarts
-            found = await read_committed(client, [TopicPartition("t", n) for n in range(PARTITIONS)])
-            for tp, values in found.items():
+            values_of = await read_committed(client, [TopicPartition("t", n) for n in range(PARTITIONS)])
+            for tp, values in values_of.items():
                 assert values == [b"%d" % n for n in range(NUMBERS) if n % PARTITIONS == tp.partition]
             assert await committed(client) == NUMBERS
 
@@ -154,8 +154,8 @@ def test_what_is_sent_while_the_broker_is_away_is_committed_once_it_is_back(tmp_
                 await asyncio.to_thread(logd.start)
                 await closing
                 await producer.commit()
-            found = await read_committed(client, [TopicPartition("t", n) for n in range(PARTITIONS)])
-            assert list(found.values()) == [[b"before"], [b"while"], [b"next"]]
+            values_of = await read_committed(client, [TopicPartition("t", n) for n in range(PARTITIONS)])
+            assert list(values_of.values()) == [[b"before"], [b"while"], [b"next"]]
 
     with LogdProcess(tmp_path / "logd", SETTINGS) as logd:
         run(test(logd))

@@ -94,11 +94,11 @@ Outcomes = dict[tuple[int, str], dict[str, str]]
 
 def outcomes() -> Outcomes:
     """Return Kafka's outcomes, from the golden file."""
-    found: Outcomes = defaultdict(dict)
+    table: Outcomes = defaultdict(dict)
     for line in GOLDEN.read_text(encoding="utf-8").splitlines():
         version, request, code, outcome = line.split()
-        found[int(version), request][code] = outcome
-    return found
+        table[int(version), request][code] = outcome
+    return table
 
 
 def ours(request: str, code: ErrorCode) -> str:
@@ -121,11 +121,11 @@ def ours(request: str, code: ErrorCode) -> str:
 
 @pytest.mark.parametrize(("version", "request_name"), sorted(ASKED))
 def test_tables_are_kafkas_but_for_what_is_said(version: int, request_name: str) -> None:
-    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    differences: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for code, outcome in outcomes()[version, request_name].items():
         if ours(request_name, ErrorCode[code]) != outcome:
-            found[request_name, outcome, ours(request_name, ErrorCode[code])].add(code)
-    assert found == {key: codes for key, (codes, _) in DIFFERENCES.items() if key[0] == request_name}
+            differences[request_name, outcome, ours(request_name, ErrorCode[code])].add(code)
+    assert differences == {key: codes for key, (codes, _) in DIFFERENCES.items() if key[0] == request_name}
 
 
 def test_every_code_of_every_request_is_there() -> None:
@@ -134,10 +134,10 @@ def test_every_code_of_every_request_is_there() -> None:
         1: TABLES.keys() - {"FindCoordinator", "FindGroupCoordinator"},
         2: TABLES.keys() - ONLY_IN_1,
     }
-    asked = {(version, request) for version, requests in by_version.items() for request in requests}
-    found = outcomes()
-    assert found.keys() == asked
-    assert all(codes.keys() == every for codes in found.values())
+    requested = {(version, request) for version, requests in by_version.items() for request in requests}
+    tables = outcomes()
+    assert tables.keys() == requested
+    assert all(codes.keys() == every for codes in tables.values())
 
 
 async def test_a_duplicate_is_no_failure() -> None:

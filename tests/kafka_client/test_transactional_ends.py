@@ -156,11 +156,11 @@ async def test_an_abort_gives_up_what_waits(version: int) -> None:
         coordinator,
         producer,
     ):
-        held = asyncio.Event()
+        release = asyncio.Event()
 
-        async def hold(asked: Any) -> Any:
-            await held.wait()
-            return coordinator.produce(asked)
+        async def hold(request: Any) -> Any:
+            await release.wait()
+            return coordinator.produce(request)
 
         coordinator.broker.on(ApiKey.PRODUCE, hold)
         producer.begin()
@@ -174,7 +174,7 @@ async def test_an_abort_gives_up_what_waits(version: int) -> None:
         for _ in range(5):
             await producer.client.metadata(refresh=True)
         assert not [step for step in coordinator.steps if "end" in step]  # not before the answer
-        held.set()
+        release.set()
         await aborting
         coordinator.broker.on(ApiKey.PRODUCE, coordinator.produce)
         await transaction(producer, b"z")
@@ -184,7 +184,7 @@ async def test_an_abort_gives_up_what_waits(version: int) -> None:
 @VERSIONS
 async def test_what_is_not_acknowledged_in_time_is_aborted(version: int) -> None:
     async with coordinated(version) as (coordinator, client):
-        coordinator.broker.on(ApiKey.PRODUCE, lambda asked: CUT)
+        coordinator.broker.on(ApiKey.PRODUCE, lambda request: CUT)
         async with TransactionalProducer(client, "id", linger_ms=0, delivery_timeout_ms=50) as producer:
             with pytest.raises(AbortableTransactionError) as caught:
                 await transaction(producer, b"a")
@@ -202,11 +202,11 @@ async def test_a_send_cancelled_half_way_cannot_be_committed(version: int) -> No
         coordinator,
         producer,
     ):
-        held = asyncio.Event()
+        release = asyncio.Event()
 
-        async def hold(asked: Any) -> Any:
-            await held.wait()
-            return coordinator.produce(asked)
+        async def hold(request: Any) -> Any:
+            await release.wait()
+            return coordinator.produce(request)
 
         coordinator.broker.on(ApiKey.PRODUCE, hold)
         producer.begin()
@@ -215,7 +215,7 @@ async def test_a_send_cancelled_half_way_cannot_be_committed(version: int) -> No
         half.cancel()
         with pytest.raises(asyncio.CancelledError):
             await half
-        held.set()
+        release.set()
         with pytest.raises(AbortableTransactionError):
             await producer.commit()
         await producer.abort()

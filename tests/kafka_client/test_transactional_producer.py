@@ -232,13 +232,13 @@ async def test_a_coordinator_that_moved_is_looked_up(code: ErrorCode) -> None:
         coordinator.serve_at(second)
         at = [first]
 
-        def found(request: ReceivedRequest) -> FindCoordinatorResponse:
+        def find_coordinator(request: ReceivedRequest) -> FindCoordinatorResponse:
             return FindCoordinatorResponse(
                 coordinators=[Coordinator(node_id=at[0].node_id, host="127.0.0.1", port=at[0].port)]
             )
 
         for broker in (first, second):
-            broker.on(ApiKey.FIND_COORDINATOR, found)
+            broker.on(ApiKey.FIND_COORDINATOR, find_coordinator)
         async with (
             Client(first.bootstrap, **QUICK) as client,
             TransactionalProducer(client, "id", linger_ms=0) as producer,

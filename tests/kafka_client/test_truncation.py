@@ -50,11 +50,11 @@ def with_log(case: Case, *, compares: bool = True, fetch: tuple[int, int] = (4, 
 
 
 async def values(fetcher: BatchFetcher | Consumer, count: int) -> list[bytes | None]:
-    found: list[bytes | None] = []
-    while len(found) < count:
+    values_so_far: list[bytes | None] = []
+    while len(values_so_far) < count:
         for fetched in await fetcher.fetch():
-            found += [record[3] for record in fetched.records()]
-    return found
+            values_so_far += [record[3] for record in fetched.records()]
+    return values_so_far
 
 
 HOW_IT_IS_NOTICED = pytest.mark.parametrize(
@@ -139,8 +139,10 @@ def test_what_was_fetched_and_not_handed_out_is_fetched_anew(broker: dict[str, A
             assert [record[3] for record in first.records()] == [b"a"]
             log.truncate(1)
             log.append(b"B", b"C", b"D")
-            held = fetcher._partitions[TP]
-            await until(lambda: held.leader_epoch == 1 and not held.unvalidated and held.buffered_bytes)
+            position = fetcher._partitions[TP]
+            await until(
+                lambda: position.leader_epoch == 1 and not position.unvalidated and position.buffered_bytes
+            )
             assert await values(fetcher, 3) == [b"B", b"C", b"D"]
 
     with_log(case, **broker)
@@ -193,14 +195,14 @@ def test_an_epoch_nobody_knows_goes_by_the_policy() -> None:
 
     async def case(log: EpochLog, client: Client) -> None:
         log.append(b"a", b"b", b"c")
-        for policy, found in (("earliest", [b"a", b"b", b"c"]), ("latest", [b"d"])):
+        for policy, expected in (("earliest", [b"a", b"b", b"c"]), ("latest", [b"d"])):
             async with BatchFetcher(client, auto_offset_reset=policy) as fetcher:  # type: ignore[arg-type]
                 fetcher.add(TP, 2, 7)
-                reading = asyncio.create_task(values(fetcher, len(found)))
+                reading = asyncio.create_task(values(fetcher, len(expected)))
                 if policy == "latest":
                     await until(lambda now=fetcher.position: now(TP) == 3)  # type: ignore[misc]
                     log.append(b"d")
-                assert await reading == found
+                assert await reading == expected
         async with BatchFetcher(client) as fetcher:
             fetcher.add(TP, 2, 7)
             with pytest.raises(LogTruncated, match="nobody knows from where on"):

@@ -159,8 +159,8 @@ class History:
 
     async def _check(self, client: Client) -> None:
         tps = [TopicPartition(self.name, number) for number in range(PARTITIONS)]
-        found = await read_committed(client, tps)
-        assert {tp.partition: values for tp, values in found.items() if values} == dict(self.committed)
+        committed = await read_committed(client, tps)
+        assert {tp.partition: values for tp, values in committed.items() if values} == dict(self.committed)
         offsets = await fetch_offsets(client, self.name, tps[:1])
         assert (offsets[tps[0]].offset if offsets else -1) == self.offset
 
@@ -173,11 +173,11 @@ async def read_committed(client: Client, tps: Sequence[TopicPartition]) -> dict[
         if all(stable[tp].offset == ends[tp].offset for tp in tps):
             break
         await asyncio.sleep(0.01)
-    found: dict[TopicPartition, list[bytes]] = {tp: [] for tp in tps}
+    values_of: dict[TopicPartition, list[bytes]] = {tp: [] for tp in tps}
     async with BatchFetcher(client, isolation_level="read_committed") as fetcher:
         for tp in tps:
             fetcher.add(tp, 0)
         while any(fetcher.position(tp) < ends[tp].offset for tp in tps):
             for fetched in await fetcher.fetch(timeout_ms=100):
-                found[fetched.tp] += [record[3] or b"" for record in fetched.records()]
-    return found
+                values_of[fetched.tp] += [record[3] or b"" for record in fetched.records()]
+    return values_of

@@ -75,17 +75,17 @@ class TwoBrokers:
     async def elect_others(self, topics: Sequence[str]) -> None:
         """Elect the other replica as the leader of every partition of the topics."""
         async with Client(self._first.bootstrap, **QUICK) as client:
-            wanted = await self._prefer_others(client, topics)
-            while wanted:
-                wanted = await self._elect(client, wanted)
+            pending = await self._prefer_others(client, topics)
+            while pending:
+                pending = await self._elect(client, pending)
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _prefer_others(self, client: Client, topics: Sequence[str]) -> dict[str, list[int]]:
         """Reassign so that the replica that does not lead is the preferred one, which elections choose."""
-        found = (await client.metadata(refresh=True)).topics
+        described = (await client.metadata(refresh=True)).topics
         reassigned = []
         for topic in topics:
-            partitions = found[topic].partitions.values()
+            partitions = described[topic].partitions.values()
             orders = {
                 p.partition: sorted((1, 2), key=lambda node, at=p.leader: node == at) for p in partitions
             }  # type: ignore[misc]
@@ -96,9 +96,9 @@ class TwoBrokers:
         assert not response.error_code and not refused, response
         return {each.name: [p.partition_index for p in each.partitions] for each in reassigned}
 
-    async def _elect(self, client: Client, wanted: dict[str, list[int]]) -> dict[str, list[int]]:
+    async def _elect(self, client: Client, pending: dict[str, list[int]]) -> dict[str, list[int]]:
         """Request the elections; return the partitions whose preferred replica is not in sync yet."""
-        named = [TopicPartitions(topic=topic, partitions=parts) for topic, parts in wanted.items()]
+        named = [TopicPartitions(topic=topic, partitions=parts) for topic, parts in pending.items()]
         request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=named, timeout_ms=10_000)
         response = await client.request(request)
         assert not response.error_code, response

@@ -28,7 +28,7 @@ class View:
     """`/slow` answers once `go_on` is set."""
 
     def __init__(self) -> None:
-        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+        self.started, self.go_on = asyncio.Event(), asyncio.Event()
         metrics = Metrics()
         metrics.add("kafka.test", "some-metrics", lambda: {"things-total": 3}, client_id="c")
         routes = {
@@ -43,7 +43,7 @@ class View:
         )
 
     async def _slow(self, request: Request) -> Response:
-        self.begun.set()
+        self.started.set()
         await self.go_on.wait()
         return PlainTextResponse("done")
 
@@ -96,7 +96,7 @@ async def test_a_request_at_work_is_answered_before_the_end() -> None:
     view = View()
     async with served(view) as (server, client):
         asking = asyncio.create_task(client.get("/slow"))
-        await view.begun.wait()
+        await view.started.wait()
         closing = asyncio.create_task(server.close())
         await asyncio.sleep(0)
         assert not closing.done()

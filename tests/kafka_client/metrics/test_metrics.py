@@ -59,12 +59,12 @@ def test_two_of_one_name_are_told_apart() -> None:
     """Prometheus keeps one sample of a name; with two workers in one process every sample came twice."""
     metrics = Metrics()
 
-    def told() -> list[tuple[str, float]]:
+    def values() -> list[tuple[str, float]]:
         return sorted((str(name), value) for name, value in metrics.read())
 
     removes = [metrics.add("d", "t", lambda n=n: {"v": n}, id="a") for n in range(3)]  # type: ignore[misc]
     other = metrics.add("d", "t", lambda: {"v": 9}, id="b")
-    assert told() == [
+    assert values() == [
         ("d:type=t,id=a,number=2:v", 1),
         ("d:type=t,id=a,number=3:v", 2),
         ("d:type=t,id=a:v", 0),
@@ -74,11 +74,11 @@ def test_two_of_one_name_are_told_apart() -> None:
     removes[1]()
     removes[1]()
     removes[1] = metrics.add("d", "t", lambda: {"v": 5}, id="a")
-    assert ("d:type=t,id=a,number=2:v", 5) in told()
+    assert ("d:type=t,id=a,number=2:v", 5) in values()
     for remove in (*removes, other):
         remove()
     again = metrics.add("d", "t", lambda: {"v": 1}, id="a")
-    assert told() == [("d:type=t,id=a:v", 1)]
+    assert values() == [("d:type=t,id=a:v", 1)]
     again()
     assert not metrics._alike, "it remembers nobody who is gone"
 

@@ -70,10 +70,10 @@ def test_round_trip(records: list[NewRecord], codec: Codec, base: int) -> None:
     assert decode_records(batch) == with_offsets(records, base)
     assert decode_records(memoryview(b"x" + batch + b"y"), 1) == with_offsets(records, base)
     columns = decode_columns(bytearray(batch))
-    found = zip(
+    rows = zip(
         columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers, strict=True
     )
-    assert list(found) == with_offsets(records, base)
+    assert list(rows) == with_offsets(records, base)
 
 
 @given(records=new_records)
@@ -181,16 +181,16 @@ def test_a_restamped_batch_leaves_its_delete_horizon_behind() -> None:
 def test_rebuilt_batches_keep_offsets_and_ends(codec: Codec) -> None:
     batch = build_batch(PLAIN, base_offset=50, codec=codec, producer_id=3, producer_epoch=0, base_sequence=8)
     header = read_header(batch)
-    kept = decode_records(batch)[5:190:3]
-    rebuilt = rebuild_batch(header, kept)
+    remaining = decode_records(batch)[5:190:3]
+    rebuilt = rebuild_batch(header, remaining)
     after = read_header(rebuilt)
     check_crc(rebuilt, 0, after)
-    assert decode_records(rebuilt) == kept
-    assert (after.base_offset, after.last_offset, after.count) == (50, header.last_offset, len(kept))
+    assert decode_records(rebuilt) == remaining
+    assert (after.base_offset, after.last_offset, after.count) == (50, header.last_offset, len(remaining))
     assert (after.producer_id, after.base_sequence, after.last_sequence) == (3, 8, header.last_sequence)
     assert after.codec == codec
-    assert after.max_timestamp == max(record[1] for record in kept)
-    assert [record.offset for record in AioBatch(rebuilt)] == [record[0] for record in kept]
+    assert after.max_timestamp == max(record[1] for record in remaining)
+    assert [record.offset for record in AioBatch(rebuilt)] == [record[0] for record in remaining]
 
 
 @pytest.mark.parametrize("codec", Codec)
@@ -211,9 +211,9 @@ def test_iteration_stops_at_a_partial_batch() -> None:
     whole = len(batches[0]) + len(batches[1])
     for cut in (0, 1, 60, 61, len(batches[2]) - 1):
         buffer = memoryview(log)[: whole + cut]
-        found = list(iter_batches(buffer))
-        assert [header.base_offset for _, header in found] == [1, 5]
-        assert [pos for pos, _ in found] == [0, len(batches[0])]
+        located = list(iter_batches(buffer))
+        assert [header.base_offset for _, header in located] == [1, 5]
+        assert [pos for pos, _ in located] == [0, len(batches[0])]
         assert whole_batches_size(buffer) == whole
     assert len(list(iter_batches(log))) == 3
     assert whole_batches_size(log, len(batches[0])) == len(log) - len(batches[0])

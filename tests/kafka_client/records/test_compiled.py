@@ -42,18 +42,18 @@ def test_setup_names_the_modules() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_variable_has_sources_run(name: str) -> None:
-    found = str(importlib.import_module(name).__file__)
-    assert VARIABLE not in os.environ or found.endswith(".py"), found
+    origin = str(importlib.import_module(name).__file__)
+    assert VARIABLE not in os.environ or origin.endswith(".py"), origin
 
 
 @uncompiled
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_is_compiled_and_up_to_date(name: str) -> None:
-    found = Path(str(importlib.import_module(name).__file__))
+    origin = Path(str(importlib.import_module(name).__file__))
     source = ROOT / f"{name.replace('.', '/')}.py"
-    if found.suffix != SUFFIX:
+    if origin.suffix != SUFFIX:
         pytest.skip(f"{name} is not compiled: install a C compiler, and run make venv")
-    assert found.stat().st_mtime >= source.stat().st_mtime, f"{source} was edited: run make venv"
+    assert origin.stat().st_mtime >= source.stat().st_mtime, f"{source} was edited: run make venv"
 
 
 def test_the_sources_run_without_cython() -> None:
@@ -113,18 +113,18 @@ rows = st.lists(
 
 def outcome(module: ModuleType, batch: bytes) -> list[object]:
     """Return the result of each way to read `batch`, or the text of its error."""
-    found: list[object] = []
+    results: list[object] = []
     for form in ("records", "columns", "check", "spans", "arrow"):
         try:
-            found.append(getattr(module.RecordReader(batch), form)())
+            results.append(getattr(module.RecordReader(batch), form)())
         except CorruptRecordBatch as error:
-            found.append(str(error))
+            results.append(str(error))
     latest: dict[bytes, bytes | None] = {}
     try:
-        found.append((module.RecordReader(batch).latest(latest), latest))
+        results.append((module.RecordReader(batch).latest(latest), latest))
     except CorruptRecordBatch as error:
-        found.append((str(error), latest))
-    return found
+        results.append((str(error), latest))
+    return results
 
 
 @uncompiled

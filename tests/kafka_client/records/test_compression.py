@@ -137,11 +137,11 @@ def test_damage_is_refused_or_passed_on_in_bounds(codec: Codec, damage: int) -> 
 def test_the_limit_holds_for_all_pieces_together(codec: Codec) -> None:
     body = compress(codec, TEXT)
     assert len(decompress(codec, body, len(TEXT))) == len(TEXT)
-    seen = 0
+    size = 0
     with pytest.raises(CorruptRecordBatch, match="more than 1000000 bytes"):
         for piece in pieces(codec, body, 1_000_000):
-            seen += len(piece)
-    assert seen <= 1_000_000
+            size += len(piece)
+    assert size <= 1_000_000
 
 
 RSS = """

@@ -23,8 +23,8 @@ def test_it_is_the_packages_own() -> None:
 def test_the_package_is_taken_where_the_extension_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, crc._EXTENSION, raising=False)
     monkeypatch.setattr("importlib.machinery.PathFinder.find_spec", lambda *_: None)
-    found = importlib.util.spec_from_file_location("crc_anew", crc.__file__)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location("crc_anew", crc.__file__)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     assert module.crc32c is package.crc32c

@@ -35,10 +35,10 @@ def test_a_list_goes_where_its_records_would_go_one_by_one(
     keys: list[bytes | None], count: int, sticky: int
 ) -> None:
     sticky %= count
-    asked: list[int] = []
+    calls: list[int] = []
 
     def partition_of_keyless() -> int:
-        asked.append(sticky)
+        calls.append(sticky)
         return sticky
 
     records: list[NewRecord] = [(n, key, None, ()) for n, key in enumerate(keys)]
@@ -47,7 +47,7 @@ def test_a_list_goes_where_its_records_would_go_one_by_one(
         partition = sticky if record[1] is None else partition_for_key(record[1], count)
         expected.setdefault(partition, []).append(record)
     assert split_by_partition(records, count, partition_of_keyless) == expected
-    assert len(asked) == (None in keys)
+    assert len(calls) == (None in keys)
 
 
 def test_what_cannot_be_placed_raises() -> None:

@@ -51,8 +51,8 @@ def batch_of(rows: list[Row], *, base_offset: int = 0, codec: Codec = Codec.NONE
     times = list(accumulate(row[0] for row in rows))
     offsets = list(accumulate((row[4] for row in rows[1:]), initial=base_offset))
     new: list[NewRecord] = [(time, *row[1:4]) for time, row in zip(times, rows, strict=True)]
-    kept: list[Record] = [(offset, *record) for offset, record in zip(offsets, new, strict=True)]
-    return rebuild_batch(read_header(build_batch(new, base_offset=base_offset)), kept, codec=codec)
+    records: list[Record] = [(offset, *record) for offset, record in zip(offsets, new, strict=True)]
+    return rebuild_batch(read_header(build_batch(new, base_offset=base_offset)), records, codec=codec)
 
 
 def batch_with(body: bytes, *, count: int, codec: Codec = Codec.NONE, **fields: int) -> bytes:
@@ -86,13 +86,13 @@ def arrow_rows(columns: ArrowColumns) -> list[Record]:
 
 def binary_rows(column: BinaryColumn, count: int) -> list[bytes | None]:
     assert column.ends[0] == 0 and column.ends[count] == len(column.data)
-    found = [bytes(column.data[column.ends[n] : column.ends[n + 1]]) for n in range(count)]
+    values = [bytes(column.data[column.ends[n] : column.ends[n + 1]]) for n in range(count)]
     if column.valid is None:
         assert column.nulls == 0
-        return list(found)
+        return list(values)
     valid = [bool(column.valid[n >> 3] >> (n & 7) & 1) for n in range(count)]
     assert column.nulls == valid.count(False) > 0
-    return [data if there else None for data, there in zip(found, valid, strict=True)]
+    return [data if there else None for data, there in zip(values, valid, strict=True)]
 
 
 # Sound batches
@@ -120,11 +120,11 @@ def test_every_form_gives_what_a_plain_decoder_reads(
     assert decode_columns(batch) == Columns.of(expected)
     assert all_columns(RecordReader(batch), sizes) == expected
     assert all_arrow(RecordReader(batch), sizes) == expected
-    reader, found, raw = RecordReader(batch), [], b""
+    reader, keys, raw = RecordReader(batch), [], b""
     while spans := reader.spans():
-        found += [span[2:] for span in spans]
+        keys += [span[2:] for span in spans]
         raw += b"".join(bytes(reader.piece[span[0] : span[1]]) for span in spans)
-    assert found == [(o, t, key, value is not None) for o, t, key, value, _ in expected]
+    assert keys == [(o, t, key, value is not None) for o, t, key, value, _ in expected]
     assert raw == plain[HEADER_SIZE:]
     assert reader.bytes_read == len(raw) and not reader.remaining
 
@@ -203,11 +203,11 @@ def test_the_verdict_names_the_true_timestamps(rows: list[Row], codec: Codec) ->
     times = list(accumulate(row[0] for row in rows))
     new: list[NewRecord] = [(time, *row[1:4]) for time, row in zip(times, rows, strict=True)]
     checked = RecordReader(build_batch(new, base_offset=40, codec=codec)).check()
-    known = [time for time in times if time != -1]
+    timestamps = [time for time in times if time != -1]
     newest = max(*times, -1)
     assert checked.max_timestamp == newest
     assert checked.max_timestamp_offset == 40 + (times.index(newest) if newest in times else 0)
-    assert checked.min_timestamp == min(known, default=(1 << 63) - 1)
+    assert checked.min_timestamp == min(timestamps, default=(1 << 63) - 1)
     assert checked.keyless == sum(record[1] is None for record in new)
 
 

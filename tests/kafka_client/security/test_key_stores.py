@@ -36,8 +36,8 @@ def client(authority: Authority) -> Issued:
 
 
 def context(**keys: object) -> ssl.SSLContext:
-    given = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in keys.items()}
-    return make_context(SecuritySettings.from_properties({"security.protocol": "SSL", **given}).tls)
+    properties = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in keys.items()}
+    return make_context(SecuritySettings.from_properties({"security.protocol": "SSL", **properties}).tls)
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str = HOST) -> str:
@@ -152,8 +152,8 @@ def test_a_jks_file_is_refused_with_the_command_that_converts_it(
     error = refused(truststore_location=jks, truststore_password=PASSWORD)
     assert error.key == "ssl.truststore.location"
     command = error.allowed.partition("Convert it: ")[2].partition(";")[0].split()
-    given = ["-srcstorepass", PASSWORD, "-deststorepass", PASSWORD]
-    subprocess.run([*command, *given], check=True, capture_output=True, timeout=60)
+    passwords = ["-srcstorepass", PASSWORD, "-deststorepass", PASSWORD]
+    subprocess.run([*command, *passwords], check=True, capture_output=True, timeout=60)
     converted = jks.with_suffix(".p12")
     trusting = context(truststore_location=converted, truststore_type="PKCS12", truststore_password=PASSWORD)
     handshake(trusting, broker.server_context(tmp_path))
@@ -186,15 +186,15 @@ def test_pkcs12_without_its_package_names_the_extra(tmp_path: Path, client: Issu
     """PKCS12 stores need `cryptography`; the refusal names the remedy, and other formats work."""
     pkcs12 = client.write_pkcs12(tmp_path / "store.p12", PASSWORD)
     pem = client.write_pem(tmp_path / "store.pem")
-    told = subprocess.run(
+    lines_of_both = subprocess.run(
         [sys.executable, "-c", WITHOUT_THE_PACKAGE, pkcs12, pem, PASSWORD],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.splitlines()
-    for kind, lines in (("truststore", told[:3]), ("keystore", told[3:])):
+    for kind, lines in (("truststore", lines_of_both[:3]), ("keystore", lines_of_both[3:])):
         for line in lines[:2]:
             assert line.startswith(f"ConfigError ssl.{kind}.location={pkcs12}: "), line
             assert "pip install 'millstream[security]'" in line and "use PEM" in line
         assert not lines[2].startswith("ConfigError"), lines[2]
-    assert len(told) == 6
+    assert len(lines_of_both) == 6

@@ -20,8 +20,10 @@ OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule req
 SASL = {"security.protocol": "SASL_SSL"}
 
 
-def parse(**given: str) -> SecuritySettings:
-    return SecuritySettings.from_properties({key.replace("_", "."): value for key, value in given.items()})
+def parse(**properties: str) -> SecuritySettings:
+    return SecuritySettings.from_properties(
+        {key.replace("_", "."): value for key, value in properties.items()}
+    )
 
 
 def refused(properties: dict[str, object]) -> ConfigError:
@@ -88,8 +90,8 @@ def test_client_credentials_by_jaas_and_by_keys() -> None:
 
 
 def test_tls_versions() -> None:
-    def versions(**given: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
-        tls = parse(security_protocol="SSL", **given).tls
+    def versions(**properties: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+        tls = parse(security_protocol="SSL", **properties).tls
         return tls.minimum_version, tls.maximum_version
 
     old, new = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

@@ -39,13 +39,13 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.status, self.answer, self.headers = 200, b"", {"Content-Type": "application/json"}
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                endpoint.asked.append((self.headers["Authorization"], body))
+                endpoint.requests.append((self.headers["Authorization"], body))
                 self.send_response(endpoint.status)
                 for name, value in endpoint.headers.items():
                     self.send_header(name, value)
@@ -80,15 +80,15 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 
 def credentials(endpoint: Endpoint, **more: Any) -> ClientCredentials:
-    given = {"client_id": "me", "client_secret": Secret(SECRET), "clock": lambda: 1000.0}
-    return ClientCredentials(url=endpoint.url, **{**given, **more})
+    defaults = {"client_id": "me", "client_secret": Secret(SECRET), "clock": lambda: 1000.0}
+    return ClientCredentials(url=endpoint.url, **{**defaults, **more})
 
 
 def test_client_credentials_are_exchanged_for_a_token(endpoint: Endpoint) -> None:
     endpoint.answer = b'{"access_token": "abc", "expires_in": 60, "token_type": "Bearer"}'
     token = credentials(endpoint, scope="a b", extensions=(("tenant", "t"),))()
     assert token == Token(value=Secret("abc"), expires_at=1060.0, extensions={"tenant": "t"})
-    ((authorization, form),) = endpoint.asked
+    ((authorization, form),) = endpoint.requests
     assert base64.b64decode(authorization.removeprefix("Basic ")) == b"me:s3cret%2F%2B"
     assert form == "grant_type=client_credentials&scope=a+b"
 
@@ -131,7 +131,7 @@ def test_a_redirect_does_not_take_the_secret_elsewhere(endpoint: Endpoint) -> No
         endpoint.status, endpoint.headers["Location"] = 302, other.url
         with pytest.raises(AuthenticationFailed, match="302"):
             credentials(endpoint)()
-        assert not other.asked
+        assert not other.requests
     finally:
         other.close()
 
@@ -168,10 +168,10 @@ async def test_a_source_may_be_a_coroutine_and_give_text() -> None:
 
 
 async def test_the_messages_of_oauthbearer() -> None:
-    asked = []
+    calls = []
 
     def source() -> Token:
-        asked.append(1)
+        calls.append(1)
         return Token(value=Secret("abc"), expires_at=9e9, extensions={"tenant": "t"})
 
     mechanism = OAuthBearer(TokenCache(source))
@@ -180,7 +180,7 @@ async def test_the_messages_of_oauthbearer() -> None:
     assert await login.respond(b"") is None
     assert await login.respond(b'{"status":"invalid_token"}') == b"\x01"
     await mechanism.begin()
-    assert len(asked) == 2  # the refused token is not shown again
+    assert len(calls) == 2  # the refused token is not shown again
 
 
 async def test_a_token_that_would_change_the_message_is_not_sent() -> None:

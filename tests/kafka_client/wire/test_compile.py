@@ -43,7 +43,7 @@ class Everything(Message):
     tiny: Int8 = 0
     small: Int16 = -1
     late: Annotated[Int32, V(1)] = 7
-    gone: Annotated[Int64, V(0, 1)] = 0
+    dropped: Annotated[Int64, V(0, 1)] = 0
     port: UInt16 = 0
     mask: UInt32 = 0
     on: Boolean = False
@@ -90,9 +90,11 @@ def test_flexible_versions_round_trip() -> None:
 
 
 def test_fields_of_other_versions_are_left_out_and_read_as_defaults() -> None:
-    written = msgspec.structs.replace(FULL, nick="n", inners=[], inner=Inner(name="a", note="lost"), gone=9)
+    written = msgspec.structs.replace(
+        FULL, nick="n", inners=[], inner=Inner(name="a", note="lost"), dropped=9
+    )
     read = decode(Everything, 0, encode(written, 0))
-    assert (read.late, read.nick, read.gone, read.rack) == (7, "", 9, "here")
+    assert (read.late, read.nick, read.dropped, read.rack) == (7, "", 9, "here")
     assert (read.tagged, read.inner) == ([], Inner(name="a"))
 
 
@@ -109,18 +111,18 @@ def test_unknown_tagged_fields_are_skipped() -> None:
         FLEXIBLE: ClassVar[int] = 0
         number: Int32 = 0
         before: Annotated[String | None, V(tag=0)] = None
-        known: Annotated[String | None, V(tag=4)] = None
+        label: Annotated[String | None, V(tag=4)] = None
         after: Annotated[Int64, V(tag=300)] = 0
 
     class Older(Message):
         VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
         FLEXIBLE: ClassVar[int] = 0
         number: Int32 = 0
-        known: Annotated[String | None, V(tag=4)] = None
+        label: Annotated[String | None, V(tag=4)] = None
 
     globals().update(Newer=Newer, Older=Older)
-    data = encode(Newer(number=1, before="b" * 200, known="k", after=5), 0)
-    assert decode(Older, 0, data) == Older(number=1, known="k")
+    data = encode(Newer(number=1, before="b" * 200, label="k", after=5), 0)
+    assert decode(Older, 0, data) == Older(number=1, label="k")
     assert encode(Older(), 0) == b"\0\0\0\0\0"
 
 
@@ -237,17 +239,17 @@ def test_versioned_messages_read_newer_ones_as_the_newest_known() -> None:
         number: Int32 = 0
         more: Annotated[String, V(1)] = ""
 
-    class Known(Message):
+    class Earlier(Message):
         VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
         number: Int32 = 0
 
-    globals().update(Grown=Grown, Known=Known)
+    globals().update(Grown=Grown, Earlier=Earlier)
     data = encode_versioned(Grown(number=3, more="m"), 5)
     assert data[:2] == b"\0\5"
-    assert decode_versioned(Known, data) == Known(number=3)
+    assert decode_versioned(Earlier, data) == Earlier(number=3)
     for garbage in (b"", b"\0", b"\xff\xff\0\0\0\0", b"\0\0\0"):
         with pytest.raises(MalformedMessage):
-            decode_versioned(Known, garbage)
+            decode_versioned(Earlier, garbage)
 
 
 def test_declarations_outside_the_vocabulary_are_refused() -> None:

@@ -69,7 +69,7 @@ def test_versions_are_those_declared() -> None:
     assert FetchRequest.FLEXIBLE == FLEXIBLE
 
 
-wanted = st.builds(
+requested = st.builds(
     FetchPartition,
     partition=int32,
     current_leader_epoch=int32,
@@ -84,7 +84,7 @@ wanted = st.builds(
 
 @given(data=st.data(), version=versions)
 def test_requests(data: st.DataObject, version: int) -> None:
-    topics = data.draw(topics_of(version, wanted))
+    topics = data.draw(topics_of(version, requested))
     forgotten = data.draw(topics_of(version, int32))
     declared = data.draw(
         st.builds(
@@ -220,8 +220,8 @@ def test_the_removal_offset_is_a_tag_that_others_skip(
     removal_offset: int, diverging: tuple[int, int] | None, version: int
 ) -> None:
     name = bytes(range(16)) if version >= 13 else "t"
-    told = PartitionFetched[Elsewhere](3, high_watermark=9, records=b"abc", diverging=diverging)
-    topics = [(name, [told._replace(removal_offset=removal_offset)])]
+    partition = PartitionFetched[Elsewhere](3, high_watermark=9, records=b"abc", diverging=diverging)
+    topics = [(name, [partition._replace(removal_offset=removal_offset)])]
     frame = b"".join(encode_fetch_response(topics, version, 12))  # type: ignore[arg-type]
     _, body = decode_response_header(1, version, frame, 4)
     (one,) = decode_fetch_response(memoryview(frame), version, body).topics[0][1]
@@ -230,7 +230,7 @@ def test_the_removal_offset_is_a_tag_that_others_skip(
         diverging if diverging and version >= 12 else (-1, -1)
     )
     read = decode(FetchResponse, version, frame, body)
-    assert read.responses[0].partitions == [decode_of(told, version)]
+    assert read.responses[0].partitions == [decode_of(partition, version)]
 
 
 def decode_of(one: PartitionFetched[Elsewhere], version: int) -> PartitionData:
@@ -277,11 +277,11 @@ def test_slices_stay_slices_and_an_empty_partition_is_not_null(version: int) -> 
     assert chunks[1] is first and chunks[3] is second
     assert all(not isinstance(chunk, bytes) or chunk for chunk in chunks)
     frame = b"".join([chunk if isinstance(chunk, bytes) else chunk.content for chunk in chunks])
-    ((_, found),) = decode_fetch_response(
+    ((_, slices),) = decode_fetch_response(
         frame, version, decode_response_header(1, version, frame, 4)[1]
     ).topics
-    assert [bytes(one.records) for one in found] == [b"abc", b"", b"defg"]
-    assert found[0].records.obj is frame
+    assert [bytes(one.records) for one in slices] == [b"abc", b"", b"defg"]
+    assert slices[0].records.obj is frame
 
 
 def test_leader_hints_are_read() -> None:
@@ -298,9 +298,9 @@ def test_leader_hints_are_read() -> None:
             )
         ]
     )
-    ((_, (found,)),) = decode_fetch_response(encode(declared, 16), 16).topics
-    assert (found.leader_id, found.leader_epoch) == (3, 9)
-    assert (found.diverging_epoch, found.diverging_end_offset) == (4, 100)
+    ((_, (partition,)),) = decode_fetch_response(encode(declared, 16), 16).topics
+    assert (partition.leader_id, partition.leader_epoch) == (3, 9)
+    assert (partition.diverging_epoch, partition.diverging_end_offset) == (4, 100)
 
 
 @pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))

@@ -114,13 +114,13 @@ def test_lying_client_id_is_malformed() -> None:
 
 
 def test_every_declared_message_is_found_and_agrees_with_the_key_table() -> None:
-    found = 0
+    count = 0
     for key in ApiKey:
         try:
             request, response = request_class(key), response_class(key)
         except KeyError:
             continue
-        found += 1
+        count += 1
         first, last = request.VERSIONS
         assert request.API_KEY == response.API_KEY == key
         assert request.VERSIONS == response.VERSIONS
@@ -128,7 +128,7 @@ def test_every_declared_message_is_found_and_agrees_with_the_key_table() -> None
             assert (
                 is_flexible(key, version) == (version >= request.FLEXIBLE) == (version >= response.FLEXIBLE)
             )
-    assert found > 20
+    assert count > 20
     assert request_class(3) is MetadataRequest
     with pytest.raises(KeyError):
         request_class(9999)

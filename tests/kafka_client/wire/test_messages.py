@@ -61,21 +61,21 @@ CASES = [
 def kio_class(cls: type[Message], version: int) -> type[Any]:
     api = cls.__module__.rsplit(".", 1)[1]
     kind = "request" if cls.__name__.endswith("Request") else "response" if cls.API_KEY >= 0 else "data"
-    found: type[Any] = getattr(importlib.import_module(f"kio.schema.{api}.v{version}.{kind}"), cls.__name__)
-    return found
+    theirs: type[Any] = getattr(importlib.import_module(f"kio.schema.{api}.v{version}.{kind}"), cls.__name__)
+    return theirs
 
 
 def pairs(cls: type[Message], kio: type[Any], version: int) -> list[tuple[Field, Any]]:
     """Our fields with kio's: times are named without their unit there. Ours alone are left out."""
     ours = {field.name: field for field in fields_of(cls, version) if (field.tag or 0) < OUR_TAGS}
-    found = []
+    fields = []
     for theirs in dataclasses.fields(kio):
         field = ours.pop(theirs.name, None) or ours.pop(f"{theirs.name}_ms", None)
         assert field is not None, f"{cls.__name__} v{version} has no {theirs.name}"
         assert field.tag == theirs.metadata.get("tag")
-        found.append((field, theirs))
+        fields.append((field, theirs))
     assert not ours, f"{cls.__name__} v{version} has fields Kafka does not: {list(ours)}"
-    return found
+    return fields
 
 
 @cache
@@ -188,5 +188,5 @@ def test_defaults_are_kafkas(cls: type[Message], version: int) -> None:
         if theirs.default is not dataclasses.MISSING and kafka_type is not None:
             ours = getattr(message, field.name)
             convert = converter(None, kafka_type, version)
-            found = tuple(ours) if isinstance(ours, list) else convert(ours)
-            assert found == theirs.default, field.name
+            default = tuple(ours) if isinstance(ours, list) else convert(ours)
+            assert default == theirs.default, field.name

@@ -55,6 +55,6 @@ def test_what_was_released_stays_readable(message: Message, version: int, expect
 
 @pytest.mark.parametrize("key", [key for key in ApiKey if key >= PRIVATE_FROM])
 def test_they_are_found_by_their_keys_and_not_told_to_clients(key: ApiKey) -> None:
-    held = {type(message) for message, _, _ in RELEASED}
-    assert {request_class(key), response_class(key)} <= held
+    types = {type(message) for message, _, _ in RELEASED}
+    assert {request_class(key), response_class(key)} <= types
     assert key not in APIS

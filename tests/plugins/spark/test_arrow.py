@@ -27,15 +27,15 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
         yield Log(logd.bootstrap)
 
 
-def offsets(log: Log, wanted: LogRange, **options: str) -> list[int]:
-    given = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": wanted.topic, **options}
-    batches = read_arrow(parse_options(given), wanted)
+def offsets(log: Log, log_range: LogRange, **options: str) -> list[int]:
+    properties = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": log_range.topic, **options}
+    batches = read_arrow(parse_options(properties), log_range)
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
 @deep
-@pytest.mark.parametrize(("start", "held"), [(2, [2, 3]), (4, []), (6, [])])
-def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> None:
+@pytest.mark.parametrize(("start", "expected"), [(2, [2, 3]), (4, []), (6, [])])
+def test_a_log_start_that_has_moved(log: Log, start: int, expected: list[int]) -> None:
     topic = f"moved-{start}"
     log.create(topic)
     records: list[NewRecord] = [(0, None, b"%d" % i, ()) for i in range(6)]
@@ -44,39 +44,44 @@ def test_a_log_start_that_has_moved(log: Log, start: int, held: list[int]) -> No
     planned = LogRange(topic, 0, 0, 4)
     with pytest.raises(DataLost, match=f"offset 0 is wanted, the log has {start}"):
         offsets(log, planned)
-    assert offsets(log, planned, failOnDataLoss="false") == held
+    assert offsets(log, planned, failOnDataLoss="false") == expected
 
 
 async def test_fetches_say_where_the_reader_stands_and_a_replica_nearby_is_read_from() -> None:
-    """The rack was taken and had no effect."""
+    """Fetches carry the client's rack, which once was accepted and had no effect."""
     async with FakeBroker(1) as leader, FakeBroker(2, leader.nodes) as replica:
         led, near = SessionBroker(leader), SessionBroker(replica)
         leader.topics["t"] = replica.topics["t"] = {0: 1}
         for broker in (led, near):
             broker.append(0, b"a", b"b")
         led.replicas[0] = 2
-        given = {
+        properties = {
             "kafka.bootstrap.servers": leader.bootstrap,
             "subscribe": "t",
             "kafka.client.rack": "r1",
         }
 
         def values() -> list[bytes]:
-            batches = read_arrow(parse_options(given), LogRange("t", 0, 0, 2))
+            batches = read_arrow(parse_options(properties), LogRange("t", 0, 0, 2))
             return [value for batch in batches for value in batch.column("value").to_pylist()]
 
         assert await asyncio.to_thread(values) == [b"a", b"b"]
-        asked = [said for said in led.requests + near.requests if said.epoch != CLOSING_EPOCH]
-        assert {said.rack_id for said in asked} == {"r1"}
+        requests = [request for request in led.requests + near.requests if request.epoch != CLOSING_EPOCH]
+        assert {request.rack_id for request in requests} == {"r1"}
         assert near.requests
 
 
 def test_offsets_of_a_partition_that_is_not_there_are_refused(log: Log) -> None:
-    """A misspelt partition was left out silently; Spark's Kafka source wants exactly those that are read."""
+    """Offsets must name exactly the partitions that are read, as in Spark's Kafka source.
+
+    Once a misspelt partition was left out silently.
+    """
     log.create("named", 2)
-    given = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": "named"}
+    properties = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": "named"}
     for key in ("startingOffsets", "endingOffsets"):
-        options = parse_options({**given, key: '{"named": {"0": -2, "1": -2, "7": 5}, "namd": {"0": 1}}'})
+        options = parse_options(
+            {**properties, key: '{"named": {"0": -2, "1": -2, "7": 5}, "namd": {"0": 1}}'}
+        )
         with pytest.raises(ConfigError, match="namd-0, named-7") as caught:
             asyncio.run(resolve_ranges(options))
         assert caught.value.key == key
