@@ -59,7 +59,7 @@ def test_an_async_generator_hands_over_at_none():
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_a_generator_that_says_later_goes_on_behind_its_last_batch(kind):
-    """A generator that has raised is at its end: taken for the source's end, the rest would be lost."""
+    """Polling goes on after a generator raised: its end is not taken for the source's end."""
     refusals = [7]
 
     def numbers_from(state):
@@ -81,10 +81,10 @@ def test_a_generator_that_says_later_goes_on_behind_its_last_batch(kind):
             yield record
 
     run = SourceRun({"plain": plain, "async": later}[kind], {})
-    seen = run.poll()
+    records = run.poll()
     with pytest.raises(RetriableError):
         run.poll()
-    seen += run.records()
-    assert [r.value for r in seen] == list(range(12))
-    assert seen[-1].source_offset == {"next": 12}
+    records += run.records()
+    assert [r.value for r in records] == list(range(12))
+    assert records[-1].source_offset == {"next": 12}
     run.stop()

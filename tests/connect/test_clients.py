@@ -27,23 +27,23 @@ def user(client) -> str:
 
 
 def test_connectors_without_settings_of_their_own_share_the_workers_clients():
-    held = clients()
-    reading, producing = held.worker(producing=False), held.worker(producing=True)
+    shared = clients()
+    reading, producing = shared.worker(producing=False), shared.worker(producing=True)
     assert reading is not producing
-    assert held.of("sink", {"name": "a"}) is held.of("sink", {"name": "b"}) is reading
-    assert held.of("source", {"name": "c", "producer.override.acks": "1"}) is producing
+    assert shared.of("sink", {"name": "a"}) is shared.of("sink", {"name": "b"}) is reading
+    assert shared.of("source", {"name": "c", "producer.override.acks": "1"}) is producing
     assert user(reading) == "worker"
 
 
 def test_a_connectors_settings_go_before_the_workers_and_its_role_before_the_rest():
-    held = clients(**{"producer.sasl.username": "producers", "admin.sasl.username": "admin"})
-    assert user(held.worker(producing=True)) == "admin"
-    assert user(held.of("sink", {})) == "worker"
-    assert user(held.of("source", {})) == "producers"
+    shared = clients(**{"producer.sasl.username": "producers", "admin.sasl.username": "admin"})
+    assert user(shared.worker(producing=True)) == "admin"
+    assert user(shared.of("sink", {})) == "worker"
+    assert user(shared.of("source", {})) == "producers"
     own = {"producer.override.sasl.username": "own", "consumer.override.client.id": "me"}
-    assert user(held.of("source", own)) == "own"
-    assert held.of("source", own) is held.of("source", dict(own))
-    assert held.of("sink", own).client_id == "me"
+    assert user(shared.of("source", own)) == "own"
+    assert shared.of("source", own) is shared.of("source", dict(own))
+    assert shared.of("sink", own).client_id == "me"
 
 
 def test_an_error_names_the_key_as_the_connector_has_it():

@@ -264,10 +264,10 @@ def test_settings_a_converter_refuses_are_the_configs_fault(monkeypatch, level, 
 
 
 def test_settings_a_converter_does_not_know():
-    found = unknown_settings(
+    unknown = unknown_settings(
         "value.converter", "json", {"schemas.enabled": "false", "schemas.enable": "true"}
     )
-    assert found == {"schemas.enabled": "schemas.enable"}
+    assert unknown == {"schemas.enabled": "schemas.enable"}
     assert unknown_settings("value.converter", "bytes", {"anything": "1"}) == {}
 
 

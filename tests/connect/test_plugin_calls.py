@@ -30,18 +30,18 @@ async def test_calls_are_counted_until_they_return(harness):
 
 
 async def test_calls_that_were_given_up_count_and_keep_further_ones_out(harness):
-    """They waited in the thread's queue, as many as there were."""
-    begun, go_on = threading.Event(), threading.Event()
+    """Abandoned calls are bounded, where once any number waited in the thread's queue."""
+    started, go_on = threading.Event(), threading.Event()
 
     def hang():
-        begun.set()
+        started.set()
         go_on.wait()
 
     calls = PluginCalls("p")
     for number in range(CALLS_MAX):
         waiting = asyncio.create_task(calls.call(hang))
         await harness.until(lambda number=number: calls.statistics()["calls"] == number + 1)
-        await harness.until(begun.is_set)
+        await harness.until(started.is_set)
         waiting.cancel()
     with pytest.raises(ConnectError, match="p: 8 calls of the plugin have not returned"):
         await calls.call(go_on.wait)

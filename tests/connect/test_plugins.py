@@ -23,7 +23,7 @@ def registered(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         ("FilesSource", FilesSource),
         ("FilesSourceConnector", FilesSource),
@@ -34,8 +34,8 @@ def registered(monkeypatch):
         ("plugins.files.FilesSource", FilesSource),
     ],
 )
-def test_names(registered, name, found):
-    assert connector_class(name) is found
+def test_names(registered, name, expected):
+    assert connector_class(name) is expected
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ class Engine(RangeSinkTask):
 
     def start(self, config):
         self.table = {}
-        self.seen = []
+        self.ends = []
 
     async def run_once(self, ends):
-        self.seen.append(dict(ends))
+        self.ends.append(dict(ends))
         if self.refuse is not None:
             refuse, self.refuse = self.refuse, None
             raise refuse
-        for tp, held in ends.items():
-            self.table[tp] = min(held.end, self.table.get(tp, held.start) + 5)
+        for tp, bounds in ends.items():
+            self.table[tp] = min(bounds.end, self.table.get(tp, bounds.start) + 5)
         return self.table
 
     def stop(self):
@@ -41,7 +41,7 @@ async def test_the_engine_is_brought_forward_and_the_group_follows(harness):
     task = WorkerRangeTask(harness.setting(**config), plugin)
     task.launch()
     await harness.until(lambda: harness.admin.committed == {"connect-c": {A: 12, B: 3}})
-    assert plugin.seen[0] == {
+    assert plugin.ends[0] == {
         A: OffsetRange(0, 12, b"t".ljust(16, b".")),
         B: OffsetRange(0, 3, b"t".ljust(16, b".")),
     }

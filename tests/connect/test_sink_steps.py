@@ -99,7 +99,7 @@ class Refusing(Target):
 async def test_a_refused_part_keeps_others_neither_from_the_commit_nor_from_a_pause(
     harness, fake_consumer, end
 ):
-    """As in Kafka, whose task commits and pauses while it waits to deliver a batch again."""
+    """Committing and pausing go on during a retry, as in Kafka, whose task does both while it waits."""
     plugin = Refusing()
     task, consumer = await started(harness, plugin)
     consumer.write(A, b"1", b"2")
@@ -119,7 +119,7 @@ async def test_a_refused_part_keeps_others_neither_from_the_commit_nor_from_a_pa
 
 
 async def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, fake_consumer):
-    """The parts in hand are behind the offset that the task goes back to: they wait for their turn."""
+    """Fetched parts after the offset that the task goes back to wait for their turn."""
 
     class Forgetful(Target):
         failures = 3
@@ -129,9 +129,9 @@ async def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, 
             super().put(records)
 
         def flush(self, offsets):
-            if self.failures and any(self.held.values()):
+            if self.failures and any(self.unflushed.values()):
                 self.failures -= 1
-                self.held = {}
+                self.unflushed = {}
                 raise RetriableError("lost it")
             super().flush(offsets)
 
@@ -143,12 +143,12 @@ async def test_a_flush_that_fails_between_the_parts_skips_none_of_them(harness, 
 
 
 def test_others_have_their_turn_while_what_was_fetched_is_converted(harness, fake_consumer, monkeypatch):
-    """A compressed MB was decoded in one go, for as long as that takes; it still comes in one `put`."""
-    count, original, turns, seen = 3500, Conversion.from_log, 0, []
+    """Converting a compressed MB yields to other tasks in between; the records still come in one `put`."""
+    count, original, turns, conversions = 3500, Conversion.from_log, 0, []
 
     def noting(conversion, *arguments):
         records = original(conversion, *arguments)
-        seen.append((len(records), turns))
+        conversions.append((len(records), turns))
         return records
 
     monkeypatch.setattr(Conversion, "from_log", noting)
@@ -180,7 +180,7 @@ def test_others_have_their_turn_while_what_was_fetched_is_converted(harness, fak
         ticking.cancel()
 
     asyncio.run(run())
-    sizes, at = zip(*seen, strict=True)
+    sizes, at = zip(*conversions, strict=True)
     assert sum(sizes) % count == 0, "what came before the assignment is converted, dropped and fetched again"
     assert max(sizes) <= 1000
     assert len(set(at)) == len(at), "each in a turn of its own"

@@ -18,7 +18,7 @@ class Target(SinkTask):
 
     def start(self, config):
         self.events = []
-        self.held = {}
+        self.unflushed = {}
         self.durable = {}
 
     def open(self, partitions):
@@ -26,17 +26,17 @@ class Target(SinkTask):
 
     def put(self, records):
         for record in records:
-            self.held.setdefault((record.topic, record.partition), []).append(record.value)
+            self.unflushed.setdefault((record.topic, record.partition), []).append(record.value)
 
     def flush(self, offsets):
-        for tp, values in self.held.items():
+        for tp, values in self.unflushed.items():
             self.durable.setdefault(tp, []).extend(values)
-        self.held = {}
+        self.unflushed = {}
 
     def close(self, partitions):
         self.events.append(("close", list(partitions)))
         for tp in partitions:
-            self.held.pop(tp, None)
+            self.unflushed.pop(tp, None)
 
     def stop(self):
         self.events.append("stop")
@@ -99,15 +99,15 @@ async def test_put_again_when_the_target_says_later(harness, fake_consumer):
 
 
 async def test_a_flush_that_fails_goes_back_to_the_committed_offsets(harness, fake_consumer):
-    """The flush loses what it held; going back must bring every record again, and skip none."""
+    """Records are delivered again after a flush that failed and lost them."""
 
     class Forgetful(Target):
         failures = 3
 
         def flush(self, offsets):
-            if self.failures and any(self.held.values()):
+            if self.failures and any(self.unflushed.values()):
                 self.failures -= 1
-                self.held = {}
+                self.unflushed = {}
                 raise RetriableError("lost it")
             super().flush(offsets)
 
@@ -122,10 +122,10 @@ async def test_a_flush_that_fails_goes_back_to_the_committed_offsets(harness, fa
 
 @pytest.mark.parametrize("lost", [False, True])
 async def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consumer, lost):
-    """A rebalance while one fetched part is being put and another waits in hand.
+    """Nothing is lost if a rebalance comes while one fetched part is being put and another waits.
 
-    Revoked, what was put is committed first; lost, it is not, and comes again from the committed offset.
-    The part in hand must not be put after the return as if everything before it were durable.
+    After a revocation the put records are committed; after a loss they are delivered again from the committed
+    offset. The waiting part must not be put after the return as if all records before it were durable.
     """
     entered, release = asyncio.Event(), asyncio.Event()
 
@@ -148,7 +148,7 @@ async def test_partitions_that_go_and_come_back_lose_nothing(harness, fake_consu
     await rebalance
     await consumer.assign(A)
     await harness.until(lambda: task.delivered >= 12 and consumer.positions[A] == 12)
-    await harness.until(lambda: 11 in plugin.held.get(A, []))
+    await harness.until(lambda: 11 in plugin.unflushed.get(A, []))
     await task.stop()
     assert consumer.committed_offsets == {A: 12}
     assert sorted(set(plugin.durable[A])) == list(range(12))
@@ -253,15 +253,17 @@ async def test_a_stop_tells_that_offsets_could_not_be_committed(harness, fake_co
 
 
 async def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_again(harness, fake_consumer):
-    """The group rebalances: a flush that began behind an uncommitted one would leave FilesSink a second
-    file, which the records' next delivery, in one piece, does not overwrite.
+    """Flushing begins at the committed offset again after a rebalance.
+
+    A flush that began after an uncommitted one would have FilesSink write a second file. The next delivery
+    of the records, in one piece, does not overwrite that file.
     """
 
     class Files(Target):
         begins = ()
 
         def flush(self, offsets):
-            self.begins += tuple(values[0] for values in self.held.values() if values)
+            self.begins += tuple(values[0] for values in self.unflushed.values() if values)
             super().flush(offsets)
 
     plugin = Files()
@@ -279,7 +281,7 @@ async def test_what_was_flushed_and_not_committed_is_flushed_from_its_beginning_
 
 
 async def test_a_task_that_was_thrown_out_flushes_nothing(harness, fake_consumer):
-    """It stood still beyond its session: its files would replace larger ones of whoever went on."""
+    """Tasks paused beyond their session flush nothing: they would replace the next owner's larger files."""
     harness.worker["offset.flush.interval.ms"] = "60000"
     plugin = Target()
     task, consumer = await started(harness, plugin)
@@ -302,7 +304,7 @@ async def test_a_task_that_was_thrown_out_flushes_nothing(harness, fake_consumer
 
 
 async def test_a_task_that_was_thrown_out_while_it_opened_puts_nothing(harness, fake_consumer):
-    """It stood still in `open`: it may have just taken the target from whoever went on meanwhile."""
+    """Tasks paused in `open` beyond their session put nothing: the target may be the next owner's."""
     plugin = Target()
     task, consumer = await started(harness, plugin)
     consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -311,7 +313,7 @@ async def test_a_task_that_was_thrown_out_while_it_opened_puts_nothing(harness, 
     assert plugin.events == [("open", [A]), ("close", [A])]
     rounds = task._round
     await harness.until(lambda: task._round > rounds + 2)
-    assert (task.delivered, plugin.held, consumer.commits) == (0, {}, [])
+    assert (task.delivered, plugin.unflushed, consumer.commits) == (0, {}, [])
     await consumer.revoke(A, lost=True)
     consumer.thrown_out = None
     await consumer.assign(A)
@@ -331,7 +333,7 @@ class Fencing(Target):
         super().put(records)
 
     def flush(self, offsets):
-        if any(self.held.values()):
+        if any(self.unflushed.values()):
             self.reach("flush")
         super().flush(offsets)
 
@@ -345,7 +347,7 @@ class Fencing(Target):
 async def test_a_task_whose_place_was_taken_wrongly_begins_anew_at_its_committed_offsets(
     harness, fake_consumer, where
 ):
-    """Whoever took it had stood still before its claim, and is none of the group: the records come again."""
+    """Records are delivered again if a paused task outside of the group took the place by a late claim."""
     plugin = Fencing(where)
     task, consumer = await started(harness, plugin)
     consumer.write(A, *(b"%d" % n for n in range(9)))
@@ -363,18 +365,18 @@ async def test_a_task_whose_place_was_taken_by_right_lets_go_and_goes_on_with_wh
     plugin = Fencing(where)
     task, consumer = await started(harness, plugin)
     await consumer.assign(A)
-    asked = consumer.confirm
+    original = consumer.confirm
 
     async def confirm():
         if not plugin.times:  # it is fenced
             raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
-        await asked()
+        await original()
 
     consumer.confirm = confirm
     consumer.write(A, b"1", b"2")
     await harness.until(lambda: plugin.events == [("open", [A]), ("close", [A])])
     await consumer.revoke(A, lost=True)
-    consumer.confirm = asked
+    consumer.confirm = original
     assert (plugin.durable, consumer.commits) == ({}, [])
     await consumer.assign(A)
     await harness.until(lambda: consumer.committed_offsets == {A: 2})
@@ -400,14 +402,14 @@ async def test_a_record_that_cannot_be_converted_is_named(harness, fake_consumer
 
 
 async def test_a_task_that_has_no_partitions_yet_has_nothing_to_flush_or_lose(harness, fake_consumer, caplog):
-    """A member is none until its first rebalance is over, which takes seconds: no reason to alarm anybody."""
+    """Nothing is logged before the first rebalance is over: until then the task is no member of the group."""
     plugin = Target()
     task, consumer = await started(harness, plugin)
     consumer.thrown_out = error_for(ErrorCode.UNKNOWN_MEMBER_ID)
     rounds = task._round
     await harness.until(lambda: task._round > rounds + 3)
-    said = [record for record in caplog.records if record.name.startswith("connect.")]
-    assert (consumer.confirms, said) == (0, [])
+    logged = [record for record in caplog.records if record.name.startswith("connect.")]
+    assert (consumer.confirms, logged) == (0, [])
     consumer.thrown_out = None
     await task.stop()
 
@@ -428,7 +430,7 @@ async def test_a_put_that_yields_is_refused(harness, fake_consumer):
 
 
 def test_a_sink_that_hangs_is_abandoned(harness, fake_consumer):
-    """Whoever waits for the worker to end must not wait for a `put` that never returns."""
+    """Stopping does not wait for a `put` that never returns."""
     hanging, over = threading.Event(), threading.Event()
 
     class Hanging(Target):

@@ -30,7 +30,7 @@ async def started(harness, plugin):
 
 
 async def test_what_was_written_instead_is_put_and_committed(harness, fake_consumer):
-    """The consumer goes back to where the logs part; the committed offset has to go back with it."""
+    """Going back to where the logs diverge takes the committed offset back, too."""
     plugin = Target()
     task, consumer = await started(harness, plugin)
     consumer.logs[A][2:] = [b"22"]

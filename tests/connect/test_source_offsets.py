@@ -15,8 +15,10 @@ A, B = b"a", b"b"
 
 
 def test_a_batch_without_offsets_holds_up_what_comes_after_it():
-    """It entered no queue: the next batch's offset was committed while the first was not acknowledged, and
-    after a restart nobody sent the first again.
+    """Batches without offsets are queued, and hold up the offsets of the batches after them.
+
+    Once such a batch was not queued. The next batch's offset was committed before the first was acknowledged,
+    and after a restart the first was not sent again.
     """
     submitted = SubmittedOffsets()
     first = submitted.submit({A: None})
@@ -48,7 +50,7 @@ def test_a_slow_partition_does_not_hold_up_the_others():
 
 
 def test_what_is_acknowledged_is_not_kept_until_it_is_taken():
-    """A source that never has an offset, or commits once a minute, must not fill the memory with batches."""
+    """Acknowledged batches of a source without offsets, or with rare commits, do not fill the memory."""
     submitted = SubmittedOffsets()
     for i in range(1000):
         submitted.submit({A: b"%d" % i}).acked()
@@ -133,7 +135,7 @@ async def test_a_stop_asks_for_offsets_without_records(harness, fake_producer):
 
 
 def filtering(kind):
-    """A generator of each kind that reads 30 inputs and has a record for the first 10 of them."""
+    """Return a generator of this kind that reads 30 inputs and yields a record for each of the first 10."""
     reads = []
 
     def plain(config, state):

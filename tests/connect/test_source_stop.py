@@ -63,7 +63,7 @@ async def test_a_poll_that_blocks_is_broken_off_by_stop(harness, fake_producer):
 
 
 async def test_what_a_broken_off_poll_returns_is_sent_and_committed(harness, fake_producer):
-    """As Kafka's task does with the last batch; a source that keeps no offsets would have lost it."""
+    """Stopping sends and commits the last batch, as in Kafka; a source without offsets would lose it."""
     plugin = Listening()
     plugin.interrupted = [SourceRecord("t", 7, source_partition={"s": 1}, source_offset={"n": 7})]
     task = await running(harness, plugin)
@@ -138,7 +138,10 @@ def test_a_poll_that_no_stop_ends_is_given_up_with_offsets_committed(harness, fa
 
 
 async def test_an_async_poll_is_cancelled_and_waited_for_before_stop(harness, fake_producer):
-    """A `finally` that takes a moment ran beside `stop`; an async generator could not be closed then."""
+    """Calling `stop` waits for the `finally` of the cancelled poll.
+
+    Once both ran at the same time, and an async generator could not be closed.
+    """
     events = []
 
     @source(name="slow")
@@ -166,7 +169,7 @@ async def test_an_async_poll_is_cancelled_and_waited_for_before_stop(harness, fa
 
 
 def test_a_generator_that_waits_is_told_to_stop(harness, fake_producer):
-    """A plain generator cannot be closed while it runs; it may take an event that says when to return."""
+    """Plain generators, which cannot be closed while they run, may take an event that says when to return."""
     waiting, closed = threading.Event(), threading.Event()
 
     @source(name="listening", batch_size=10)

@@ -65,7 +65,7 @@ KEY = b'["c",{"s":1}]'
 
 
 def failure_of(harness, plugin):
-    """The trace of a task that fails."""
+    """Return the stack trace that a failing task reports."""
 
     async def run():
         task = WorkerSourceTask(harness.setting(), plugin, harness.store)
@@ -263,13 +263,13 @@ def test_a_broker_that_is_away_is_waited_for(harness, fake_producer, monkeypatch
     away = [ConnectionClosed("away"), RequestTimedOut("away"), error_for(ErrorCode.NOT_CONTROLLER, "away")]
     topic = harness.client.topic
 
-    async def asked(name):
+    async def unreachable_first(name):
         if away:
             raise away.pop()
         return await topic(name)
 
     async def run():
-        harness.client.topic = asked
+        harness.client.topic = unreachable_first
         task = WorkerSourceTask(harness.setting(), Counting(), harness.store)
         task.launch()
         await harness.until(lambda: task.is_done)
@@ -298,7 +298,7 @@ def test_headers_of_another_shape_are_refused_in_words(harness, fake_producer):
 
 
 async def test_an_offset_counts_as_it_was_when_its_record_was_returned(harness, fake_producer):
-    """A task may go on counting in the very dict it has handed out: the commit must not see that."""
+    """Changes that a task makes to an offset after it returned the record are not committed."""
     fake_producer.acking = False
     harness.worker["offset.flush.timeout.ms"] = "0"
 

@@ -73,8 +73,9 @@ def test_an_offset_is_committable_only_behind_everything_acked():
 
 
 def test_a_commit_that_is_cut_off_is_not_forgotten_by_the_next(tmp_path, monkeypatch):
-    """A failing task is cancelled while its offsets are written; another's commit wrote the same temporary
-    file at the same time, and without the first one's offsets.
+    """Offsets survive if the task that commits them is cancelled while they are written.
+
+    Once another task's commit wrote the same temporary file meanwhile, without the first one's offsets.
     """
     began, go, writing = threading.Event(), threading.Event(), []
 

@@ -80,17 +80,17 @@ async def test_a_fetch_that_holds_nothing_else_is_passed_over(harness, fake_fetc
 
 
 @pytest.mark.parametrize(
-    ("batches", "said"),
+    ("batches", "message"),
     [
         (BATCHES, "t-0: the batch of offsets 2 to 3 cannot be read: batch CRC"),
         (BATCHES[:1] + BATCHES[2:], "t-0, offset 5, value: "),
     ],
 )
-async def test_without_tolerance_the_task_fails_and_says_where(harness, fake_fetched, batches, said):
+async def test_without_tolerance_the_task_fails_and_says_where(harness, fake_fetched, batches, message):
     fake_fetched(*batches)
     plugin, task, _ = await delivered(harness, errors_tolerance="none")
     await harness.in_state(task, State.FAILED)
-    assert said in task.status.report("w", "1")["trace"]
+    assert message in task.status.report("w", "1")["trace"]
     await task.stop()
     assert "records_skipped" not in task.statistics()
-    assert plugin.held in ({}, {TP: [0, 1]})
+    assert plugin.unflushed in ({}, {TP: [0, 1]})

@@ -12,7 +12,7 @@ CREATION = {"topic.creation.default.partitions": "3", "topic.creation.default.re
 
 
 class Once(SourceTask):
-    """One record with a header, to a topic that is not there yet."""
+    """Source of one record with a header, for a topic that does not exist yet."""
 
     async def start(self, config):
         self.records = [SourceRecord("new", 1, headers=[("h", None, "v")])]
@@ -43,7 +43,7 @@ def run(harness, **config):
 
 @pytest.mark.parametrize(("enabled", "partitions"), [("true", [3]), ("false", [])])
 def test_topic_creation_enable(harness, fake_producer, enabled, partitions):
-    """Where it is off, making topics is left to the broker, whatever a connector says."""
+    """Creating topics is left to the broker if the worker's setting is off, whatever a connector sets."""
     harness.worker |= {"topic.creation.enable": enabled}
     run(harness, **CREATION)
     assert [topic.num_partitions for topic in harness.admin.created] == partitions
@@ -68,7 +68,7 @@ SIMPLE = {"header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConv
     [({}, {}, b"v"), (OWN, {}, b"v!"), (OWN, SIMPLE, b"v"), ({}, OWN, b"v!")],
 )
 def test_header_converter(harness, fake_producer, worker, connector, header):
-    """The worker's is for connectors without one of their own, and so are its settings."""
+    """Connectors without a header converter use the worker's, with the worker's settings for it."""
     harness.worker |= worker
     run(harness, **connector)
     (producer,) = harness.client.producers

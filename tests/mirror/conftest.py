@@ -27,7 +27,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An Apache Kafka broker; ask for it only in tests marked `java.needs_kafka`."""
+    """Yield the address of an Apache Kafka broker; only tests marked `java.needs_kafka` may use it."""
     with ApacheKafka(tmp_path_factory.mktemp("mirror-kafka"), QUICK_CLEANER) as kafka:
         yield kafka.bootstrap
 

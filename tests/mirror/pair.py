@@ -94,8 +94,8 @@ def numbered(count: int, start: int = 0, **changes: bytes) -> list[NewRecord]:
 
 async def target_ends(pair: Pair, topic: str) -> dict[int, int]:
     async with Client(pair.dc2) as client:
-        found = await client.metadata([f"dc1.{topic}"], allow_missing=True)
-        tps = found.partitions([f"dc1.{topic}"])
+        metadata = await client.metadata([f"dc1.{topic}"], allow_missing=True)
+        tps = metadata.partitions([f"dc1.{topic}"])
         if not tps:
             return {}
         listed = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))

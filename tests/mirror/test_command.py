@@ -40,8 +40,8 @@ class Running:
     """`mirror run` in a process; `output` is all it has said."""
 
     def __init__(self, config: Path, *options: str) -> None:
-        self._said = config.with_suffix(".log")
-        with self._said.open("w") as output:
+        self._output_path = config.with_suffix(".log")
+        with self._output_path.open("w") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", COMMAND, "run", str(config), *options],
                 stdout=output,
@@ -50,7 +50,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        return self._said.read_text()
+        return self._output_path.read_text()
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         """AssertionError with what it said when it ends meanwhile, or does not get there."""
@@ -86,14 +86,14 @@ def running(folder: Path, properties: dict[str, str], *options: str) -> Iterator
 
 
 def topics_of(bootstrap: str) -> dict[str, int]:
-    """Every topic, with how many records its partitions hold."""
+    """Return every topic with the number of records in its partitions."""
 
     async def ask() -> dict[str, int]:
         async with Client(bootstrap) as client:
-            found = await client.metadata(None)
-            tps = found.partitions(list(found.topics))
+            metadata = await client.metadata(None)
+            tps = metadata.partitions(list(metadata.topics))
             ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
-            counts = dict.fromkeys(found.topics, 0)
+            counts = dict.fromkeys(metadata.topics, 0)
             for tp, end in ends.items():
                 counts[tp.topic] += end.offset
             return counts
@@ -182,7 +182,7 @@ def test_verify_of_what_cannot_be_compared(pair: Pair, new_name: NewName) -> Non
 
 @sample(1)
 @pytest.mark.parametrize(
-    ("changes", "options", "said"),
+    ("changes", "options", "message"),
     [
         ({"replication.factor": "two"}, (), "replication.factor=two"),
         ({"clusters": "dc1"}, (), "clusters=dc1"),
@@ -190,12 +190,12 @@ def test_verify_of_what_cannot_be_compared(pair: Pair, new_name: NewName) -> Non
     ],
 )
 def test_a_setting_that_cannot_be_used_ends_it_with_2(
-    tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], said: str
+    tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], message: str
 ) -> None:
     properties = Pair("127.0.0.1:1", "127.0.0.1:2").properties("t") | changes
     status, output = mirror("run", written(tmp_path, properties), *options)
     assert (status, "Traceback" in output) == (2, False), output
-    assert f"mirror: {said}" in output
+    assert f"mirror: {message}" in output
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_clusters_chooses_the_flows_into_them(pair: Pair, new_name: NewName, tmp
 
 @deep
 def test_the_line_of_lag(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
-    """One whenever something has changed, and one with rates in the end."""
+    """Lag is printed in a line whenever something has changed, and in a last line with rates."""
     topic = new_name()
     filled(pair.dc1, topic)
     with running(tmp_path, pair.properties(topic)) as link:
@@ -256,12 +256,12 @@ def test_what_is_copied_and_how_it_is_called(pair: Pair, new_name: NewName, tmp_
 
 
 def configs(bootstrap: str, topic: str) -> tuple[str | None, str | None]:
-    """A topic's retention.ms and max.message.bytes."""
+    """Return a topic's retention.ms and max.message.bytes."""
 
     async def ask() -> tuple[str | None, str | None]:
         async with Client(bootstrap) as client:
-            found = await Admin(client).describe_configs(topic)
-            return found["retention.ms"].value, found["max.message.bytes"].value
+            described = await Admin(client).describe_configs(topic)
+            return described["retention.ms"].value, described["max.message.bytes"].value
 
     return asyncio.run(ask())
 
@@ -273,9 +273,9 @@ def test_changed_configs_are_carried_over_unless_told_otherwise(
     topic = new_name()
     filled(pair.dc1, topic, retention_ms="-1")
     properties = pair.properties(topic)
-    for own, wanted in (({}, "-1"), ({"sync.topic.configs.enabled": "false"}, "-1"), ({}, "5000")):
+    for own, expected in (({}, "-1"), ({"sync.topic.configs.enabled": "false"}, "-1"), ({}, "5000")):
         status, output = mirror("run", written(tmp_path, properties | own), "--until-caught-up")
-        assert (status, configs(pair.dc2, f"dc1.{topic}")[0]) == (0, wanted), output
+        assert (status, configs(pair.dc2, f"dc1.{topic}")[0]) == (0, expected), output
         asyncio.run(alter(pair.dc1, topic, "5000"))
 
 

@@ -36,7 +36,7 @@ CLEANED = {
 
 @pytest.fixture(scope="module")
 def cleaning(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[Pair]:
-    """The source compacts at once."""
+    """Yield a pair of clusters whose source compacts at once."""
     with LogdProcess(tmp_path_factory.mktemp("compacted"), QUICK_LOGD_CLEANER) as source:
         yield replace(pair, dc1=source.bootstrap)
 
@@ -46,7 +46,7 @@ def cleaning(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[P
 def test_a_compacted_topic_goes_on_though_copied_records_cannot_be_counted(
     cleaning: Pair, new_name: Callable[[], str], policy: str, tmp_path: Path
 ) -> None:
-    """One that is not compacted any more does not: what is missing there may have been any record."""
+    """Copying stops if the topic is not compacted any more: any record may be missing there."""
     asyncio.run(killed_and_compacted(cleaning, new_name(), policy, tmp_path))
 
 
@@ -72,7 +72,7 @@ async def killed_and_compacted(pair: Pair, topic: str, policy: str, folder: Path
 
 
 async def fill(pair: Pair, topic: str, numbers: range | list[int]) -> None:
-    """A batch for each number, which is its value; the very last one's key is its own."""
+    """Write a batch for each number, which is its value; the very last one has a key of its own."""
     await produce(pair.dc1, topic, {0: [[numbered(number)] for number in numbers]})
 
 
@@ -82,7 +82,7 @@ def numbered(number: int) -> NewRecord:
 
 
 async def copy_and_be_killed(pair: Pair, topic: str, end: int, folder: Path) -> None:
-    """A mirror copies up to this end of the target, writes no sync of it, and is killed."""
+    """Let a mirror copy up to this end of the target, write no sync for it, and be killed."""
     config, log = folder / "mm2.properties", folder / "mirror.log"
     config.write_text("".join(f"{key} = {value}\n" for key, value in pair.properties(topic).items()))
     process = start_without_syncs(config, log)
@@ -109,9 +109,9 @@ async def configure(pair: Pair, topic: str, policy: str) -> None:
 async def until_compacted(bootstrap: str, topic: str) -> None:
     """Until every key is there once."""
     deadline = time.monotonic() + 60
-    while len(found := await stored(bootstrap, topic)) > KEYS + 1:
-        assert time.monotonic() < deadline, found
-    assert len(last_values(found)) == len(found)
+    while len(records := await stored(bootstrap, topic)) > KEYS + 1:
+        assert time.monotonic() < deadline, records
+    assert len(last_values(records)) == len(records)
 
 
 def last_values(records: list[Record]) -> dict[bytes | None, bytes | None]:
@@ -119,12 +119,12 @@ def last_values(records: list[Record]) -> dict[bytes | None, bytes | None]:
 
 
 async def stored(bootstrap: str, topic: str) -> list[Record]:
-    found: list[Record] = []
+    records: list[Record] = []
     async with Client(bootstrap) as client, BatchFetcher(client) as fetcher:
         tp = TopicPartition(topic, 0)
         end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
         fetcher.add(tp, 0)
         while fetcher.position(tp) < end:
             for fetched in await fetcher.fetch():
-                found += fetched.records()
-    return found
+                records += fetched.records()
+    return records

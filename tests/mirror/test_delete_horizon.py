@@ -1,8 +1,8 @@
-"""Tombstones that the source's cleaner has seen, copied into a target that cleans in its own time.
+"""Tombstones that the source's cleaner has seen get a delete horizon of their own in the target.
 
-A cleaner that keeps a tombstone notes in its batch until when (KIP-534): bit 6 of the attributes is set, and
-the base timestamp is that moment. Passed on with the batch, the note told the target's cleaner that the
-tombstone had had its time, and its first cleaning removed it before the target's readers had seen it.
+A cleaner that keeps a tombstone writes the delete horizon into its batch (KIP-534): bit 6 of the attributes
+is set, and the base timestamp is the horizon. Once the mirror copied the source's horizon with the batch. The
+target's first cleaning then removed the tombstone before the target's readers had seen it.
 """
 
 from __future__ import annotations
@@ -65,15 +65,17 @@ async def test_the_target_gives_a_tombstone_its_own_time(
     assert there[0] is not None, "the source's cleaner notes until when the tombstone stays"
 
     await pair.copy(topic, **{"config.properties.exclude": "delete.retention.ms"})
-    (copied,) = [found for found in await stored(pair.dc2, remote) if found[1][2] == b"k"]
+    (copied,) = [
+        pair_of_both for pair_of_both in await stored(pair.dc2, remote) if pair_of_both[1][2] == b"k"
+    ]
     assert copied[0] is None or copied[0] > time.time() * 1000 + 10 * MINUTE, "the source's time"
     assert copied[1][1:] == there[1][1:], "times are counted from the noted moment, and arrive as they were"
 
     for at, value in ((4, b"2"), (5, b"3")):
         await produce(pair.dc2, remote, {0: [[record(at, b"f", value)]]})
-    (kept,) = await until_cleaned(pair.dc2, remote, b"1", b"k")
-    assert kept[0] is not None
-    assert kept[0] > time.time() * 1000 + 10 * MINUTE
+    (remaining,) = await until_cleaned(pair.dc2, remote, b"1", b"k")
+    assert remaining[0] is not None
+    assert remaining[0] > time.time() * 1000 + 10 * MINUTE
 
 
 def record(minute: int, key: bytes, value: bytes | None) -> NewRecord:
@@ -84,21 +86,21 @@ Found = tuple[int | None, Record]
 """The delete horizon of the record's batch, and the record."""
 
 
-async def until_cleaned(bootstrap: str, topic: str, gone: bytes, key: bytes) -> list[Found]:
-    """What is stored of `key` once a record of the value `gone` was cleaned away.
+async def until_cleaned(bootstrap: str, topic: str, removed: bytes, key: bytes) -> list[Found]:
+    """Return the stored records of `key` once the record of the value `removed` was cleaned away.
 
-    Read anew then: a topic takes several fetches, and a cleaning between two of them shows the first
-    segments as they were before it, and the later ones as they are behind it.
+    The topic is then read again: it takes several fetches. A cleaning between two of them shows the first
+    segments as they were before the cleaning, and the later ones as they are after it.
     """
     deadline = time.monotonic() + 60
-    while any(record[3] == gone for _, record in await stored(bootstrap, topic)):
+    while any(record[3] == removed for _, record in await stored(bootstrap, topic)):
         assert time.monotonic() < deadline, "not cleaned"
         await asyncio.sleep(0.05)
     return [each for each in await stored(bootstrap, topic) if each[1][2] == key]
 
 
 async def stored(bootstrap: str, topic: str) -> list[Found]:
-    found: list[Found] = []
+    records_so_far: list[Found] = []
     async with Client(bootstrap) as client, BatchFetcher(client) as fetcher:
         tp = TopicPartition(topic, 0)
         end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
@@ -107,5 +109,5 @@ async def stored(bootstrap: str, topic: str) -> list[Found]:
             for fetched in await fetcher.fetch():
                 for at, header in iter_batches(fetched.buffer):
                     records = decode_records(fetched.buffer, at)
-                    found += [(header.delete_horizon, record) for record in records]
-    return found
+                    records_so_far += [(header.delete_horizon, record) for record in records]
+    return records_so_far

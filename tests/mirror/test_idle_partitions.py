@@ -41,7 +41,7 @@ async def test_offset_syncs_are_thought_of_where_something_was_acked(
 async def test_a_turn_passes_over_partitions_that_only_wait_for_their_acks(
     pair: Pair, new_name: NewName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every turn looked at all with a batch on its way, acknowledged or not."""
+    """Turns do not look at partitions that wait for acknowledgements, where once they looked at all."""
     topic, looked_at = new_name(), set[TopicPartition]()
     take_acks = PartitionCopy.take_acks
 

@@ -53,7 +53,7 @@ async def test_a_mirror_killed_again_and_again_copies_every_record_once(
 
 
 async def fill(pair: Pair, topic: str, numbers: range) -> None:
-    """A batch for every record, so that there is something to hit."""
+    """Write a batch for every record, so that a kill can come between batches."""
     async with Client(pair.dc1) as client, BatchProducer(client, linger_ms=0, batch_size=1) as producer:
         for i in numbers:
             for partition in range(PARTITIONS):

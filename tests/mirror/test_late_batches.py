@@ -1,10 +1,10 @@
-"""A killed mirror's last batches, not acknowledged to anybody, come to the target after the next one looked.
+"""A killed mirror's unacknowledged batches may reach the target after the next mirror read its end offset.
 
-With replicas the target's end that a client hears is the high watermark: what the killed mirror had produced
-and was not replicated yet lay behind it, and what was on the wire came later still. The next mirror, another
-producer, sent the same batches again; both were written, and it ended with "somebody else writes there", at
-every start anew. Now it goes on under the killed one's producer id, epoch and sequence numbers, by which the
-target knows the second copy of a batch for what it is.
+The end offset that a target with replicas reports is the high watermark. Batches of the killed mirror that
+were not replicated yet lie after that offset, and batches on the wire come later still. Once the next mirror
+was another producer and sent the same batches again. Both copies were written, and the mirror ended with
+"somebody else writes there" at every start. Now the next mirror takes over the killed one's producer id,
+epoch and sequence numbers. By these the target recognizes the second copy of a batch.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ VERSION = 9
 
 @pytest.fixture(params=["logd", pytest.param("kafka", marks=java.needs_kafka)])
 def pair(pair: Pair, request: pytest.FixtureRequest) -> Pair:
-    """With either of them as the target: what is left to its producer state has to be so in both."""
+    """Return a pair with either broker as the target: both have to keep the producer state alike."""
     return pair if request.param == "logd" else Pair(pair.dc1, request.getfixturevalue("kafka"))
 
 
 @dataclass
 class KilledMirror:
-    """What one had on its way: batches with its stamp, which `land` brings to the target."""
+    """A killed mirror's batches in flight, with its producer's stamp; `land` sends them to the target."""
 
     pair: Pair
     remote: str
     batches: list[bytes]
 
     async def land(self) -> list[int]:
-        """The error codes the target answers with."""
+        """Send the batches to the target and return its error codes."""
         codes = []
         async with Client(self.pair.dc2) as client:
             metadata = await client.metadata([self.remote])
@@ -66,7 +66,7 @@ class KilledMirror:
 
 
 async def last_header(bootstrap: str, topic: str, end: int) -> BatchHeader:
-    """Of the batch in front of `end`."""
+    """Return the header of the batch that ends at `end`."""
     async with Client(bootstrap) as client, BatchFetcher(client) as fetcher:
         fetcher.add(TopicPartition(topic, 0), end - 1)
         (fetched, *_) = await fetcher.fetch()
@@ -126,7 +126,7 @@ async def test_batches_that_come_after_the_next_mirror_wrote_them_are_not_writte
 
 @deep
 async def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: NewName) -> None:
-    """Of a copy that has nothing yet only the sync says as whom its first batch is on its way."""
+    """While the copy is empty, only the sync says under which producer id its first batch is in flight."""
     topic = new_name()
     await pair.create(topic, retention_ms="-1")
     await produce(pair.dc1, topic, {0: [numbered(10)]})
@@ -150,8 +150,11 @@ async def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: N
 async def test_a_late_batch_that_is_another_one_has_the_place_found_anew(
     pair: Pair, new_name: NewName
 ) -> None:
-    """The killed mirror's batch held twenty records where the next one reads them in two batches of ten (the
-    source is compacted, or its leader changed): the target refuses the second, and has all twenty."""
+    """Positions are looked up again if a late batch has other bounds than the next mirror's.
+
+    The killed mirror's batch has twenty records; the next mirror reads them in two batches of ten, since the
+    source was compacted or its leader changed. The target refuses the second batch, and has all of them.
+    """
     topic = new_name()
     killed = await killed_after_ten(pair, topic)
     like = await last_header(pair.dc2, f"dc1.{topic}", 10)
@@ -165,7 +168,7 @@ async def test_a_late_batch_that_is_another_one_has_the_place_found_anew(
 
 @deep
 async def test_two_mirrors_of_one_flow_write_everything_once(pair: Pair, new_name: NewName) -> None:
-    """One was stopped for long and goes on beside its successor."""
+    """Records are written once even if a mirror that was paused goes on at the same time as its successor."""
     topic = new_name()
     await killed_after_ten(pair, topic)
     async with Link(pair.link(topic)) as stopped:

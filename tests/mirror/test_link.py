@@ -49,7 +49,7 @@ async def stored(bootstrap: str, topic: str) -> list[list[tuple[Codec, int, byte
     """Codec, count and still compressed records of every batch, by partition."""
     from kafka_client import BatchFetcher
 
-    found = []
+    batches_of = []
     async with Client(bootstrap) as client:
         partitions = (await client.topic(topic)).partitions
         tps = [TopicPartition(topic, p) for p in sorted(partitions)]
@@ -63,8 +63,8 @@ async def stored(bootstrap: str, topic: str) -> list[list[tuple[Codec, int, byte
                         for at, header in iter_batches(fetched.buffer):
                             body = bytes(fetched.buffer[at + 61 : at + header.size])
                             batches.append((header.codec, header.count, body))
-            found.append(batches)
-    return found
+            batches_of.append(batches)
+    return batches_of
 
 
 @deep
@@ -233,10 +233,10 @@ async def test_a_difference_is_shown(pair: Pair, new_name: NewName) -> None:
     await pair.copy(topic)
     await produce(pair.dc1, topic, {0: [numbered(2, 5000)]})
     await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1, 5000), numbered(1, 5001, value=b"other")]})
-    (found,) = (await pair.verify(topic)).partitions
-    assert not found.equal
-    assert found.difference is not None
-    assert (found.difference.index, str(found.difference).split(",")[0]) == (
+    (result,) = (await pair.verify(topic)).partitions
+    assert not result.equal
+    assert result.difference is not None
+    assert (result.difference.index, str(result.difference).split(",")[0]) == (
         5001,
         "record 5001: value differ",
     )
@@ -289,9 +289,9 @@ async def test_a_source_made_again_while_it_is_copied_is_noticed(
         async with asyncio.timeout(60):
             while not link.quarantined:
                 await asyncio.wait([running], timeout=0.01)
-        held = link.quarantined[TopicPartition(topic, 0)]
-        assert held.reason == "SourceRecreated"
-        assert "topic id" in str(held.error)
+        quarantined = link.quarantined[TopicPartition(topic, 0)]
+        assert quarantined.reason == "SourceRecreated"
+        assert "topic id" in str(quarantined.error)
         link.stop()
         await running
     async with Client(pair.dc2) as dc2:
@@ -301,29 +301,29 @@ async def test_a_source_made_again_while_it_is_copied_is_noticed(
 
 @deep
 async def test_a_deleted_topic_does_not_end_the_others(pair: Pair, new_name: NewName) -> None:
-    gone, kept = new_name(), new_name()
-    for topic in (gone, kept):
+    deleted, remaining = new_name(), new_name()
+    for topic in (deleted, remaining):
         await pair.create(topic)
         await produce(pair.dc1, topic, {0: [numbered(10)]})
-    async with Link(pair.link(f"{gone},{kept}")) as link:
+    async with Link(pair.link(f"{deleted},{remaining}")) as link:
         link._source.missing_topic_wait_ms = 100
         running = asyncio.create_task(link.run())
-        for topic in (gone, kept):
+        for topic in (deleted, remaining):
             await until_copied(link, TopicPartition(topic, 0), 10, running)
-        await delete(pair.dc1, gone)
+        await delete(pair.dc1, deleted)
         async with asyncio.timeout(60):
-            while TopicPartition(gone, 0) in link.status():
+            while TopicPartition(deleted, 0) in link.status():
                 await asyncio.wait([running], timeout=0.01)
-        await produce(pair.dc1, kept, {0: [numbered(10, 10)]})
-        await until_copied(link, TopicPartition(kept, 0), 20, running)
+        await produce(pair.dc1, remaining, {0: [numbered(10, 10)]})
+        await until_copied(link, TopicPartition(remaining, 0), 20, running)
         link.stop()
         await running
-    assert (await pair.verify(kept)).equal
+    assert (await pair.verify(remaining)).equal
 
 
 @deep
 async def test_syncs_that_cannot_be_written_end_the_flow(pair: Pair, new_name: NewName) -> None:
-    """Without them a restart would not find its place, after copying for however long."""
+    """Failing to write syncs ends the flow: without syncs a restart would not find its place."""
     topic = new_name()
     await pair.create(topic)
     await produce(pair.dc1, topic, {0: [numbered(10)]})

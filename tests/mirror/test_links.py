@@ -47,7 +47,7 @@ def start(tmp_path: Path, properties: dict[str, str], *options: str) -> subproce
 
 @deep
 def test_a_cluster_that_is_away_ends_only_its_own_flow(pair: Pair, new_name: NewName, tmp_path: Path) -> None:
-    """The flows were opened one after the other, and the first that failed ended the process."""
+    """Other flows go on, where once flows were opened in a row and the first failure ended the process."""
     topic = new_name()
     asyncio.run(pair.create(topic))
     asyncio.run(produce(pair.dc1, topic, {0: [numbered(10)]}))
@@ -112,6 +112,6 @@ def test_a_partition_in_quarantine_is_in_the_last_lines(
 
 
 async def foreign(pair: Pair, topic: str) -> None:
-    """A record in the remote topic that is nobody's copy."""
+    """Write a record into the remote topic that is no copy of a source's record."""
     await Pair(pair.dc2, pair.dc1).create(f"dc1.{topic}")
     await produce(pair.dc2, f"dc1.{topic}", {0: [numbered(1)]})

@@ -1,4 +1,4 @@
-"""What a flow tells of itself by MirrorMaker's names, beside what it did."""
+"""A flow's metrics have MirrorMaker's names and agree with what the flow did."""
 
 from __future__ import annotations
 
@@ -31,18 +31,22 @@ async def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable
     async with Link(pair.link(topic), clock=lambda: NOW, metrics=metrics) as link:
         await link.run(until_caught_up=True)
         of_flow = {"source": "dc1", "target": "dc2"}
-        told = metrics.values("MirrorSourceConnector", topic=f"dc1.{topic}", partition="0", **of_flow)
-        assert told["record-count"] == 80
-        assert told["byte-count"] == min(link.status().items())[1].bytes > 80
+        values = metrics.values("MirrorSourceConnector", topic=f"dc1.{topic}", partition="0", **of_flow)
+        assert values["record-count"] == 80
+        assert values["byte-count"] == min(link.status().items())[1].bytes > 80
         newest, oldest = (NOW - 1_357_000_000) * 1000 - 1029, (NOW - 1_357_000_000) * 1000 - 49
-        assert (told["record-age-ms"], told["record-age-ms-min"]) == (newest, newest)
-        assert (told["record-age-ms-max"], told["record-age-ms-avg"]) == (oldest, (oldest + newest) / 2)
-        assert told["replication-latency-ms-max"] == oldest
+        assert (values["record-age-ms"], values["record-age-ms-min"]) == (newest, newest)
+        assert (values["record-age-ms-max"], values["record-age-ms-avg"]) == (oldest, (oldest + newest) / 2)
+        assert values["replication-latency-ms-max"] == oldest
         assert metrics.values("MirrorSourceConnector")["record-count"] == 85
         assert metrics.values("mirror-partition")["records-lag"] == 0
-        held = metrics.values("mirror-link", **of_flow)
-        assert (held["partitions"], held["quarantined_partitions"], held["in_flight_bytes"]) == (2, 0, 0)
-        assert held["partition_in_flight_bytes_max"] * 2 == held["in_flight_bytes_max"]
+        totals = metrics.values("mirror-link", **of_flow)
+        assert (totals["partitions"], totals["quarantined_partitions"], totals["in_flight_bytes"]) == (
+            2,
+            0,
+            0,
+        )
+        assert totals["partition_in_flight_bytes_max"] * 2 == totals["in_flight_bytes_max"]
         assert metrics.values("consumer-fetch-manager-metrics")["records-consumed-total"] >= 85
         check_documented(
             metrics, "MirrorSourceConnector", "mirror-partition", "mirror-link", "mirror-placing"
@@ -65,7 +69,7 @@ async def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(
     topic, count = new_name(), 3 * AT_A_TIME
     async with Link(pair.link(topic)) as link:
 
-        def told() -> Values:
+        def values() -> Values:
             return link.metrics.values("mirror-placing")
 
         await pair.create(topic, count)
@@ -74,7 +78,7 @@ async def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(
             for _ in range(2):
                 with pytest.raises(ConnectionClosed):
                     await link._refresh()
-                assert (told()["waiting"], told()["running"]) == (count, 0)
+                assert (values()["waiting"], values()["running"]) == (count, 0)
         answered, position = asyncio.Event(), link._placing._position
 
         async def slowly(*facts: Any) -> Any:
@@ -84,12 +88,12 @@ async def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(
         monkeypatch.setattr(link._placing, "_position", slowly)
         tasks = len(asyncio.all_tasks())
         refreshing = asyncio.create_task(link._refresh())
-        await until(lambda: told()["running"] == AT_A_TIME)
-        assert told()["waiting"] == count
+        await until(lambda: values()["running"] == AT_A_TIME)
+        assert values()["waiting"] == count
         assert len(asyncio.all_tasks()) <= tasks + AT_A_TIME + 1
         answered.set()
         await refreshing
-        assert (told()["waiting"], told()["running"]) == (0, 0)
+        assert (values()["waiting"], values()["running"]) == (0, 0)
         assert link.metrics.values("mirror-link")["partitions"] == count
 
 
@@ -101,14 +105,14 @@ def test_ends_that_have_to_be_asked_for_one_by_one_are_asked_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(start_positions, "REQUESTS_AT_A_TIME", 5)
-    asked: list[int] = []
+    concurrent: list[int] = []
 
     class Admin:
         under_way = 0
 
         async def list_offsets(self, specs: dict[TopicPartition, str], **_: str) -> dict[Any, ListedOffset]:
             self.under_way += 1
-            asked.append(self.under_way)
+            concurrent.append(self.under_way)
             try:
                 await asyncio.sleep(0)
                 if TopicPartition("t", 7) in specs:
@@ -118,7 +122,7 @@ def test_ends_that_have_to_be_asked_for_one_by_one_are_asked_few_at_a_time(
                 self.under_way -= 1
 
     tps = [TopicPartition("t", number) for number in range(100)]
-    found = asyncio.run(start_positions._ends_of_each(Admin(), tps, "read_committed"))  # type: ignore[arg-type]
-    assert isinstance(found.pop(tps.pop(7)), ConnectionClosed)
-    assert found == {tp: start_positions.LogEnds(tp.partition, tp.partition) for tp in tps}
-    assert max(asked) == 5
+    ends = asyncio.run(start_positions._ends_of_each(Admin(), tps, "read_committed"))  # type: ignore[arg-type]
+    assert isinstance(ends.pop(tps.pop(7)), ConnectionClosed)
+    assert ends == {tp: start_positions.LogEnds(tp.partition, tp.partition) for tp in tps}
+    assert max(concurrent) == 5

@@ -1,6 +1,6 @@
 """Offset syncs, names and filters held to MirrorMaker's own, as tests/java/MirrorMaker.java prints them.
 
-With REWRITE=1 in the environment the golden file is written anew. Where ours differs, `DIFFERENCES` names it.
+With REWRITE=1 in the environment the golden file is written again. `DIFFERENCES` lists where ours differs.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ DIFFERENCES = {
     "config message.timestamp.before.max.ms": "false",
     "config message.timestamp.after.max.ms": "false",
 }
-"""What ours says to a line, where MirrorMaker says something else."""
+"""Our answer by question, where MirrorMaker's answer is another one."""
 
 
 def ours(line: str) -> str:
-    """What ours says to a line of the golden file, which is its last word, or of a sync the last two."""
+    """Return our answer to a line of the golden file: its last word, or the last two of a sync."""
     match line.split(" "):
         case ["sync", topic, partition, upstream, downstream, *_]:
             at = int(upstream), int(downstream)
@@ -70,12 +70,12 @@ def ours(line: str) -> str:
 
 @pytest.mark.parametrize("line", LINES)
 def test_ours_is_mirrormakers(line: str) -> None:
-    asked, _, said = line.rpartition(" ")
+    question, _, answer = line.rpartition(" ")
     if line.startswith("sync "):
-        asked, _, key = asked.rpartition(" ")
-        said = f"{key} {said}"
-    assert DIFFERENCES.get(asked) != said, "no difference any more"
-    assert ours(line) == DIFFERENCES.get(asked, said)
+        question, _, key = question.rpartition(" ")
+        answer = f"{key} {answer}"
+    assert DIFFERENCES.get(question) != answer, "no difference any more"
+    assert ours(line) == DIFFERENCES.get(question, answer)
 
 
 def test_mirrormakers_syncs_are_read() -> None:
@@ -89,7 +89,7 @@ def test_mirrormakers_syncs_are_read() -> None:
 
 @java.needs_jar("connect-mirror")
 def test_mirrormaker_says_so() -> None:
-    said = java.run_program("MirrorMaker")
+    output = java.run_program("MirrorMaker")
     if os.environ.get("REWRITE"):
-        GOLDEN.write_text(said, encoding="utf-8")
-    assert said == GOLDEN.read_text(encoding="utf-8")
+        GOLDEN.write_text(output, encoding="utf-8")
+    assert output == GOLDEN.read_text(encoding="utf-8")

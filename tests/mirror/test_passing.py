@@ -1,4 +1,4 @@
-"""One batch from cluster to cluster."""
+"""A batch is passed from cluster to cluster with its records, codec and timestamps."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def batch_at(offset: int, count: int, codec: Codec = Codec.LZ4) -> memoryview:
 
 def compacted(offset: int, count: int, keep: list[int]) -> memoryview:
     whole = batch_at(offset, count)
-    kept = [record for record in decode_records(whole) if record[0] in keep]
-    return memoryview(rebuild_batch(read_header(whole), kept))
+    remaining = [record for record in decode_records(whole) if record[0] in keep]
+    return memoryview(rebuild_batch(read_header(whole), remaining))
 
 
 def test_a_dense_batch_goes_as_it_is() -> None:
@@ -38,14 +38,14 @@ def test_a_dense_batch_goes_as_it_is() -> None:
 @pytest.mark.parametrize("codec", Codec)
 def test_a_batch_with_gaps_is_built_anew_by_its_codec(codec: Codec) -> None:
     whole = batch_at(100, 10, codec)
-    kept = [record for record in decode_records(whole) if record[0] in (103, 107)]
-    batch = memoryview(rebuild_batch(read_header(whole), kept))
+    remaining = [record for record in decode_records(whole) if record[0] in (103, 107)]
+    batch = memoryview(rebuild_batch(read_header(whole), remaining))
     passed = pass_on(read_header(batch), batch, 100)
     assert passed is not None
     header = read_header(passed.batch)
     assert (header.count, header.last_offset_delta, header.codec) == (2, 1, codec)
     assert (passed.first_offset, passed.next_offset) == (103, 110)
-    assert [r[1:] for r in decode_records(passed.batch)] == [r[1:] for r in kept]
+    assert [r[1:] for r in decode_records(passed.batch)] == [r[1:] for r in remaining]
 
 
 def test_nothing_is_left_of_a_batch_compaction_emptied() -> None:

@@ -1,4 +1,4 @@
-"""What a sync and the two logs' ends say about where to go on."""
+"""A sync and the end offsets of both logs decide where copying goes on."""
 
 from __future__ import annotations
 

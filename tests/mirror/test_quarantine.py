@@ -44,10 +44,10 @@ def test_each_failure_in_a_row_waits_longer() -> None:
     waits = []
     now = 0.0
     for _ in range(12):
-        held = quarantine.put(NotPlaced(TP, "away"), now)
-        waits.append(held.retry_at - now)
-        assert quarantine.due(held.retry_at - 0.1) == []
-        now = held.retry_at
+        failed = quarantine.put(NotPlaced(TP, "away"), now)
+        waits.append(failed.retry_at - now)
+        assert quarantine.due(failed.retry_at - 0.1) == []
+        now = failed.retry_at
         assert quarantine.due(now) == [TP]
         quarantine.release(TP)
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]
@@ -61,8 +61,8 @@ def test_what_an_operator_has_to_mend_is_given_up_at_once_and_the_rest_after_som
     assert quarantine.put(RecordsLost(TP, "gone"), 0).is_given_up
     quarantine.forget(TP)
     assert [quarantine.put(NotPlaced(TP, "away"), 0).is_given_up for _ in range(3)] == [False, False, True]
-    held = quarantine.partitions[TP]
-    assert (held.reason, held.failures, held.since) == ("NotPlaced", 3, 0)
+    failed = quarantine.partitions[TP]
+    assert (failed.reason, failed.failures, failed.since) == ("NotPlaced", 3, 0)
 
 
 def test_what_is_asked_in_every_turn_is_what_a_look_through_all_partitions_finds() -> None:
@@ -85,10 +85,10 @@ def test_what_is_asked_in_every_turn_is_what_a_look_through_all_partitions_finds
                 quarantine.forget(tp)
             case "pass time":
                 now += random.choice([0.5, 2, 20])
-        held = quarantine.partitions
-        assert set(quarantine.due(now)) == {tp for tp in held if held[tp].retry_at <= now}
-        assert set(quarantine.on_probation()) == failed - held.keys()
-        assert quarantine.all_given_up == all(each.is_given_up for each in held.values())
+        quarantined = quarantine.partitions
+        assert set(quarantine.due(now)) == {tp for tp in quarantined if quarantined[tp].retry_at <= now}
+        assert set(quarantine.on_probation()) == failed - quarantined.keys()
+        assert quarantine.all_given_up == all(each.is_given_up for each in quarantined.values())
 
 
 async def create(bootstrap: str, topic: str, **configs: str) -> None:
@@ -101,7 +101,7 @@ async def create(bootstrap: str, topic: str, **configs: str) -> None:
 async def test_a_partition_the_target_refuses_is_tried_again_while_the_others_go_on(
     pair: Pair, new_name: NewName
 ) -> None:
-    """One batch too large for its remote topic ended all flows."""
+    """Other partitions go on, where once a batch too large for its remote topic ended all flows."""
     large, other = new_name(), new_name()
     large_tp, other_tp = TopicPartition(large, 0), TopicPartition(other, 0)
     await create(pair.dc2, f"dc1.{large}", max_message_bytes="1000")
@@ -169,9 +169,10 @@ async def test_a_remote_topic_that_cannot_be_made_keeps_no_other_from_being_copi
 async def test_a_source_that_lost_what_was_copied_is_known_by_its_leader_epoch(
     pair: Pair, new_name: NewName
 ) -> None:
-    """With as many records as before, only others, a source that was truncated was copied on from the middle
-    (KIP-320). The sync says of what leader epoch the last copied record was: here of one that the source has
-    never had.
+    """Truncated sources are recognized by the leader epoch in the sync (KIP-320).
+
+    Once a source that was truncated and refilled with as many other records was copied on from the middle.
+    The sync has the leader epoch of the last copied record: here an epoch that the source never had.
     """
     topic = new_name()
     tp = TopicPartition(topic, 0)
@@ -203,11 +204,11 @@ def test_a_source_that_a_power_loss_truncated_is_not_copied_on(
         await ends.create(topic)
         await produce(ends.dc1, topic, {0: [numbered(10)]})
         (segment,) = tmp_path.glob(f"data/{topic}-0/*.log")
-        kept = segment.stat().st_size
+        size = segment.stat().st_size
         await produce(ends.dc1, topic, {0: [numbered(10, 10)]})
         assert await ends.copy(topic) == 20
         source.kill()
-        os.truncate(segment, kept)
+        os.truncate(segment, size)
         source.start()
         await produce(ends.dc1, topic, {0: [numbered(others, 100)]})
         with pytest.raises(MirrorError, match=topic) as failed:
@@ -249,15 +250,15 @@ class HalfStuckTarget:
         broker.topics = {"r": {0: 1, 1: 1}}
         broker.on(ApiKey.PRODUCE, self._answer)
 
-    def _answer(self, asked: ReceivedRequest) -> bytes:
-        (_, partitions), *_ = asked.message.topics
+    def _answer(self, request: ReceivedRequest) -> bytes:
+        (_, partitions), *_ = request.message.topics
         results = []
         for number, batch in partitions:
             if number == 0 and self.is_stuck:
                 results.append((number, ErrorCode.NOT_ENOUGH_REPLICAS, -1))
             else:
                 results.append((number, *self.logs[number].append(batch)))
-        return asked.produced(*results)
+        return request.produced(*results)
 
 
 class HalfStuckMirror:
@@ -284,7 +285,7 @@ class HalfStuckMirror:
         self.source.add(tp, TopicPartition("r", tp.partition), b"", b"", position, self.RECORDS)
 
     async def copy_the_good_one(self) -> None:
-        """Both begin; returns when all of the good one is acknowledged."""
+        """Start both partitions, and return when all records of the good one are acknowledged."""
         for tp in (self.stuck, self.good):
             self.add(tp, Position(0, 0))
         while self.source.copies[self.good].records < self.RECORDS:
@@ -292,7 +293,7 @@ class HalfStuckMirror:
             await self.source.copy()
 
     def let_go_the_stuck_one(self) -> None:
-        """Only after the time for acknowledgements is over."""
+        """Release the stuck partition's answer after the time for acknowledgements is over."""
         self.source.fail_unacked()
         assert self.failures == [], "not for so long yet"
         self.now += 60
@@ -301,11 +302,11 @@ class HalfStuckMirror:
         assert (type(failed).__name__, failed.tp) == ("NotAcked", self.stuck)
         assert list(self.source.copies) == [self.good]
 
-    async def copy_the_stuck_one(self, held: int) -> None:
+    async def copy_the_stuck_one(self, offset: int) -> None:
         """Once the target takes its batches; it holds so many records."""
         sync = self.syncs.written[self.stuck]
         assert sync.producer is not None
-        self.add(self.stuck, Position(held, held, sync.producer.after(held)))
+        self.add(self.stuck, Position(offset, offset, sync.producer.after(offset)))
         while not self.source.is_at(self.stuck, self.RECORDS):
             await self.source.copy()
 
@@ -342,22 +343,22 @@ async def test_a_partition_the_target_does_not_acknowledge_holds_its_share_of_me
 async def test_a_look_for_topics_that_takes_long_keeps_nothing_from_being_copied(
     pair: Pair, new_name: NewName
 ) -> None:
-    """The configs of all topics were described one by one between two helpings of records."""
+    """Copying goes on, where once it waited until the configs of all topics were described one by one."""
     topic = new_name()
     tp = TopicPartition(topic, 0)
     await pair.create(topic)
     async with Link(pair.link(topic)) as link:
-        asked = asyncio.Event()
+        called = asyncio.Event()
 
         async def never(topics: object) -> dict[str, Any]:
-            asked.set()
+            called.set()
             await asyncio.Event().wait()
             return {}
 
         link._topics.align = never  # type: ignore[assignment]
         running = asyncio.create_task(link.run())
         link._refreshed_at = 0.0
-        await asked.wait()
+        await called.wait()
         await produce(pair.dc1, topic, {0: [numbered(10)]})
         await until(lambda: link.status()[tp].records == 10 or running.done())
         link.stop()
@@ -372,17 +373,17 @@ async def test_configs_of_many_topics_are_asked_for_in_few_requests(pair: Pair, 
         await Admin(dc1).create_topics(new)
     async with Link(pair.link(f"{prefix}-.*")) as link:
         assert len(link.status()) == 250
-        asked: list[str] = []
+        requests: list[str] = []
         for client in (link._source, link._target):
-            client.request = noting(client.request, asked)  # type: ignore[method-assign]
+            client.request = noting(client.request, requests)  # type: ignore[method-assign]
         await link._refresh()
-        assert asked.count("DescribeConfigsRequest") == 4, "two of the source, two of the target"
-        assert "IncrementalAlterConfigsRequest" not in asked
+        assert requests.count("DescribeConfigsRequest") == 4, "two of the source, two of the target"
+        assert "IncrementalAlterConfigsRequest" not in requests
 
 
-def noting(request: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
+def noting(request: Callable[..., Any], requests: list[str]) -> Callable[..., Any]:
     def noted(message: Any, *args: Any, **kwargs: Any) -> Any:
-        asked.append(type(message).__name__)
+        requests.append(type(message).__name__)
         return request(message, *args, **kwargs)
 
     return noted

@@ -1,9 +1,9 @@
-"""A source that is compacted and full of transactions, copied into a target that is killed meanwhile.
+"""A compacted source full of transactions is copied into a target that is killed meanwhile.
 
-The oracle is what the writers know: the committed records of each partition, in order. The target has a part
-of them, since the source's compaction may take a record before it is copied: in their order, none twice, none
-of an aborted transaction or behind an open one, the last of every key, and everything that the source still
-has.
+The oracle is the writers' list of committed records of each partition, in order. The target has only a part
+of them, since the source's compaction may remove a record before it is copied. They come in order, none
+twice, none of an aborted transaction or after an open one. The last record of every key is there, and every
+record that the source still has.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Writers:
         self.committed: Found = defaultdict(list)
 
     def records(self) -> list[NewRecord]:
-        """Of one round; no two have the same value."""
+        """Return the records of one round; no two have the same value."""
         time = 1_700_000_000_000 + self._round * MINUTE
         return [
             (time, b"key-%d" % ((self._round + i) % KEYS), b"%d-%d" % (self._round, i), ())
@@ -75,24 +75,24 @@ class Writers:
 
 
 async def _read(bootstrap: str, topic: str) -> Found:
-    found: Found = {}
+    records: Found = {}
     async with Client(bootstrap) as client:
         if topic not in await Admin(client).list_topics():
             return {}
         tps = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        asked = dict.fromkeys(tps, "latest")
-        ends = await Admin(client).list_offsets(asked, isolation_level="read_committed")
+        specs = dict.fromkeys(tps, "latest")
+        ends = await Admin(client).list_offsets(specs, isolation_level="read_committed")
         async with BatchFetcher(client, isolation_level="read_committed") as fetcher:
             fetcher.assign(dict.fromkeys(tps, 0))
-            found = {tp.partition: [] for tp in tps}
+            records = {tp.partition: [] for tp in tps}
             while any(fetcher.position(tp) < ends[tp].offset for tp in tps):
                 for fetched in await fetcher.fetch(timeout_ms=1000):
-                    found[fetched.tp.partition] += [record[2:4] for record in fetched.records()]
-    return found
+                    records[fetched.tp.partition] += [record[2:4] for record in fetched.records()]
+    return records
 
 
 def read(bootstrap: str, topic: str) -> Found:
-    """What a reader of committed records finds."""
+    """Return the records that a reader of committed records gets, by partition."""
     return asyncio.run(_read(bootstrap, topic))
 
 
@@ -122,8 +122,10 @@ def test_a_compacted_source_of_transactions_into_a_target_that_is_killed(tmp_pat
         writers.write(12)
 
         def cleaned() -> bool:
-            found = read(pair.dc1, topic)
-            return all(len(found[partition]) < len(writers.committed[partition]) // 2 for partition in found)
+            records = read(pair.dc1, topic)
+            return all(
+                len(records[partition]) < len(writers.committed[partition]) // 2 for partition in records
+            )
 
         def copied() -> int:
             return sum(asyncio.run(target_ends(pair, topic)).values())
@@ -144,16 +146,16 @@ def test_a_compacted_source_of_transactions_into_a_target_that_is_killed(tmp_pat
             mirror.kill()
             mirror.wait(SECONDS)
         # Nothing behind an open transaction's first record goes on.
-        known = {partition: list(records) for partition, records in writers.committed.items()}
+        committed = {partition: list(records) for partition, records in writers.committed.items()}
         late = TransactionalProducer(client, "late")
         late.send(topic, [(1_700_100_000_000, b"late", b"late", ())], partition=0)
         writers.write(3)
         wait_for(lambda: writers.committed[1][-1] in read(pair.dc1, topic)[1], SECONDS)  # markers follow
         assert start_mirror(config, "--until-caught-up").wait(SECONDS) == 0
-        assert_copied({0: [], 1: []}, read(pair.dc2, remote), {0: known[0], 1: writers.committed[1]})
+        assert_copied({0: [], 1: []}, read(pair.dc2, remote), {0: committed[0], 1: writers.committed[1]})
         late.end(commit=True)
         wait_for(lambda: (b"late", b"late") in read(pair.dc1, topic)[0], SECONDS)
-        writers.committed[0].insert(len(known[0]), (b"late", b"late"))
+        writers.committed[0].insert(len(committed[0]), (b"late", b"late"))
         assert start_mirror(config, "--until-caught-up").wait(SECONDS) == 0
         assert_copied(read(pair.dc1, topic), read(pair.dc2, remote), writers.committed)
         for broker in (dc1, dc2):

@@ -42,11 +42,11 @@ def test_only_a_batch_that_is_named_and_cannot_be_read_is_skipped() -> None:
     skips = UnreadableSkips([(TP, 4)])
     bad, good = memoryview(broken(data(3, b"a", b"b"))), memoryview(data(3, b"a", b"b"))
     elsewhere = memoryview(broken(data(5, b"a")))
-    found = skips.named_and_unreadable(TP, read_header(bad), bad)
-    assert found is not None and (found.first_offset, found.last_offset) == (3, 4)
+    skip = skips.named_and_unreadable(TP, read_header(bad), bad)
+    assert skip is not None and (skip.first_offset, skip.last_offset) == (3, 4)
     assert skips.named_and_unreadable(TP, read_header(good), good) is None
     assert skips.named_and_unreadable(TP, read_header(elsewhere), elsewhere) is None
-    skips.skip(found)
+    skips.skip(skip)
     assert (skips.batches, skips.records) == (1, 2)
     other = UnreadableBatch("t", 1, first_offset=3, last_offset=4, record_count=2, reason="x")
     with pytest.raises(UnreadableBatch):

@@ -26,7 +26,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """One broker for these tests; those that stop one start their own."""
+    """Yield a broker that these tests share; tests that stop a broker start their own."""
     with LogdProcess(tmp_path_factory.mktemp("logd"), {"group.min.session.timeout.ms": "500"}) as process:
         yield process
 
@@ -49,17 +49,17 @@ def worker_settings(bootstrap: str, folder: Path) -> dict[str, str]:
 
 
 async def _read(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Every record of a topic: timestamp, key, value; partition after partition."""
+    """Return every record of a topic as (timestamp, key, value), one partition after the other."""
     async with Client(bootstrap) as client:
         partitions = (await client.metadata([topic])).partitions([topic])
         ends = await Admin(client).list_offsets(dict.fromkeys(partitions, "latest"))
-        found: dict = {tp: [] for tp in partitions}
+        records_of: dict = {tp: [] for tp in partitions}
         async with BatchFetcher(client, auto_offset_reset="earliest") as fetcher:
             fetcher.assign(dict.fromkeys(partitions, 0))
             while any(fetcher.position(tp) < ends[tp].offset for tp in partitions):
                 for fetched in await fetcher.fetch(timeout_ms=1000):
-                    found[fetched.tp] += [record[1:4] for record in fetched.records()]
-        return [record for records in found.values() for record in records]
+                    records_of[fetched.tp] += [record[1:4] for record in fetched.records()]
+        return [record for records in records_of.values() for record in records]
 
 
 class WorkerKit:
@@ -126,12 +126,12 @@ class WorkerKit:
         assert process.wait(SECONDS) == 0, self.output.read_text()
 
     def events(self) -> list[dict]:
-        """What the worker has said so far, without a line that it is at."""
+        """Return the events that the worker has printed so far, without an unfinished last line."""
         *lines, _ = self.output.read_text().split("\n")
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def committed_line(self) -> int:
-        """The line up to which the only source file is committed; 0 before the first commit."""
+        """Return the line up to which the only source file is committed; 0 before the first commit."""
         path = Path(self.settings["offset.storage.file.filename"])
         if not path.exists():
             return 0

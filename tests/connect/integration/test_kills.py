@@ -23,10 +23,10 @@ MORE = 1500
 @depth.deep
 @pytest.mark.parametrize("at", depth.first(1, [3000, 1, 12_000]))
 def test_worker_killed_while_reading(kit, rows, topic, at):
-    """The worker is killed once its offset has passed `at` lines; what it had committed must be in the log.
+    """Rows below the committed offset are in the log when the worker is killed after `at` lines.
 
-    If offsets were written when records are sent, rather than when they are acknowledged, the rows between
-    would be in neither life's output.
+    Offsets that were committed before the acknowledgement would lose the rows in between: neither the killed
+    worker nor the next one would have them in its output.
     """
     source = kit.source(rows(ROWS), topic, batch_size="50")
     process = kit.spawn(source)
@@ -55,7 +55,7 @@ def numbers_in(path):
 
 
 async def add_rows(bootstrap, topic, numbers):
-    """As the source has written those before them."""
+    """Append rows to the topic in the form that the source connector writes."""
     async with Client(bootstrap) as client, BatchProducer(client) as producer:
         for partition in range(3):
             values = {n: json.dumps({"n": str(n), "s": f"row {n}"}) for n in numbers if n % 3 == partition}
@@ -98,7 +98,7 @@ def test_worker_killed_while_writing_files(kit, rows, topic, tmp_path, suffix):
 
 @depth.deep
 def test_broker_killed_while_reading(make_kit, rows, topic, tmp_path):
-    """The broker dies and comes back twice; the worker goes on, and rows keep their order per key."""
+    """Rows keep their order per key while the broker is killed and restarted twice."""
     with LogdProcess(tmp_path / "logd") as logd:
         kit = make_kit(logd.bootstrap)
         path = rows(ROWS)

@@ -1,4 +1,4 @@
-"""What a worker tells of its connectors and tasks by Kafka Connect's names, beside what they did."""
+"""A worker's metrics have Kafka Connect's names and agree with what its connectors and tasks did."""
 
 import asyncio
 import threading
@@ -131,14 +131,14 @@ async def test_failures_and_retries_are_told(kit):
         errors = tell("task-error-metrics", connector="ends")
         assert (errors["total-retries"], errors["total-record-failures"]) == (1, 2)
         assert errors["last-error-timestamp"] > 1_600_000_000_000
-        told = tell("connect-worker-metrics")
-        assert told["connector-startup-success-total"] == told["connector-startup-failure-total"] == 1
-        assert told["connector-startup-attempts-total"] == 2
-        assert told["task-startup-success-total"] == 1
+        values = tell("connect-worker-metrics")
+        assert values["connector-startup-success-total"] == values["connector-startup-failure-total"] == 1
+        assert values["connector-startup-attempts-total"] == 2
+        assert values["task-startup-success-total"] == 1
 
 
 def test_a_plugin_that_does_not_return_is_told_of_and_not_called_without_end(kit, monkeypatch, caplog):
-    """Each restart left a thread behind, of which nothing told."""
+    """Restarts show the threads they leave behind, where once no metric or log line did."""
     monkeypatch.setattr("connect.runtime.abandoned.ABANDONED_MAX", 2)
     soon = {"task.shutdown.graceful.timeout.ms": "10", "offset.flush.timeout.ms": "10"}
 

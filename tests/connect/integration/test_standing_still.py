@@ -21,10 +21,10 @@ ROWS = 2000
 
 def written(out: Path) -> list[int]:
     """Field `n` of everything in whole files."""
-    found = []
+    numbers = []
     for path in out.glob("[!.]*/*.jsonl"):
-        found += [int(json.loads(line)["n"]) for line in path.read_text().splitlines()]
-    return sorted(found)
+        numbers += [int(json.loads(line)["n"]) for line in path.read_text().splitlines()]
+    return sorted(numbers)
 
 
 @pytest.mark.parametrize("point", depth.first(1, ["rename", "open", "write", "fsync"]))
@@ -49,7 +49,7 @@ def test_a_worker_that_comes_back_writes_nothing_over_what_others_wrote(kit, row
     assert kit.terminate(first) == 0, kit.output.read_text()
     assert written(out) == list(range(ROWS))
 
-    # Whoever has the partition goes on, also where the first had taken the folder from the second.
+    # The partition's owner goes on, even if the first worker had taken the folder from the second.
     rows(2 * ROWS)
     kit.settings["offset.storage.file.filename"] = str(tmp_path / "offsets")
     kit.finish(source)

@@ -114,7 +114,7 @@ class Ranges(SinkConnector):
             assert self.context.group_id == "connect-ranges"
 
         def run_once(self, ends):
-            return {tp: held.end for tp, held in ends.items()}
+            return {tp: bounds.end for tp, bounds in ends.items()}
 
     CONFIG = Config
     task_class = Task
@@ -139,7 +139,7 @@ async def test_a_range_sink_is_offered_ends_and_the_group_follows(kit, rows, top
 
 
 def test_new_files_are_found_by_a_pattern(kit, topic, tmp_path):
-    """By the tasks that run: a restart would begin their counts anew."""
+    """Running tasks read new files without a restart, which would reset their counts."""
 
     async def run():
         config = kit.source("", topic, tasks_max="2", watch_interval_ms="20", stop_at_eof="false")

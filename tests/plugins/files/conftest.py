@@ -1,4 +1,4 @@
-"""What tests of the files plugin share."""
+"""Fixtures of the tests of the files plugin."""
 
 import pytest
 

@@ -16,7 +16,10 @@ from plugins.files.sink import FilesSinkTask
 
 
 def _stand_still():
-    """A signal to the process may reach another thread first, and this one would go on for a while."""
+    """Stop the process at this very step.
+
+    A signal to the process may reach another thread first, and this thread would go on for a while.
+    """
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 

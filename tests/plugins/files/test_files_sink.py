@@ -52,7 +52,7 @@ def test_files_are_named_by_topic_partition_and_first_offset(tmp_path):
 
 
 def test_records_of_several_partitions_in_any_order(tmp_path):
-    """One `put` may hold records of several topics and partitions; each partition is cut on its own."""
+    """Records of several topics and partitions in one `put` are split into files per partition."""
     mixed = [
         SinkRecord(topic, partition, offset, value={"n": offset})
         for offset in range(7)
@@ -64,8 +64,8 @@ def test_records_of_several_partitions_in_any_order(tmp_path):
         sink.put(mixed[:7])
         sink.put(mixed[7:])
         sink.flush()
-    found = {name: [row["n"] for row in rows] for name, rows in lines(tmp_path).items()}
-    assert found == {
+    numbers = {name: [row["n"] for row in rows] for name, rows in lines(tmp_path).items()}
+    assert numbers == {
         f"{topic}+{partition}+{first:020}.jsonl": list(range(first, upto))
         for topic in ("t", "u")
         for partition, first, upto in ((0, 0, 5), (0, 5, 7), (1, 3, 5), (1, 5, 7))
@@ -75,10 +75,10 @@ def test_records_of_several_partitions_in_any_order(tmp_path):
 @deep
 @pytest.mark.parametrize("seed", range(20))
 def test_redelivery_after_crashes_leaves_every_record_once(tmp_path, seed):
-    """A worker is killed between a flush and its commit, again and again.
+    """Records are in the files once though workers are killed between a flush and its commit.
 
-    Each life begins at the committed offset, puts some records, flushes at random moments, and may die
-    before a flush was committed, having written files nobody accounts for.
+    Each worker begins at the committed offset, puts some records, and flushes at random moments. It may die
+    before a flush is committed, and leave files for which there is no offset.
     """
     rng = random.Random(seed)
     committed, end = 0, 100
@@ -94,8 +94,8 @@ def test_redelivery_after_crashes_leaves_every_record_once(tmp_path, seed):
                 if rng.random() < 0.4:
                     break  # killed before the commit
                 committed = position
-    found = [row["n"] for rows in lines(tmp_path).values() for row in rows]
-    assert found == list(range(end)), f"seed {seed}"
+    numbers = [row["n"] for rows in lines(tmp_path).values() for row in rows]
+    assert numbers == list(range(end)), f"seed {seed}"
 
 
 def test_what_was_not_flushed_is_forgotten_on_close(tmp_path):
@@ -164,7 +164,7 @@ def test_kafkas_file_stream_sink_appends(tmp_path):
 
 
 def parquet_of(tmp_path, rows, **more):
-    """What is in the file that holds these values (or pairs of value and schema)."""
+    """Return the table in the file that is written of these values (or pairs of value and schema)."""
     import pyarrow.parquet as pq
 
     pairs = [row if isinstance(row, tuple) else (row, None) for row in rows]
@@ -176,16 +176,16 @@ def parquet_of(tmp_path, rows, **more):
 
 
 def test_parquet_keeps_fields_that_the_first_record_lacks(tmp_path):
-    found = parquet_of(tmp_path, [{"a": 1}, None, {"b": "x", "a": 2}])
-    assert found.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    table = parquet_of(tmp_path, [{"a": 1}, None, {"b": "x", "a": 2}])
+    assert table.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
 
 
 def test_parquet_keeps_fields_of_a_schema_that_grows(tmp_path):
     old = schema.struct({"a": schema.int32()})
     new = schema.struct({"a": schema.int64(), "b": schema.string()})
-    found = parquet_of(tmp_path, [(None, None), ({"a": 1}, old), ({"a": 2, "b": "x"}, new)])
-    assert found.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
-    assert str(found.schema.field("a").type) == "int64"
+    table = parquet_of(tmp_path, [(None, None), ({"a": 1}, old), ({"a": 2, "b": "x"}, new)])
+    assert table.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    assert str(table.schema.field("a").type) == "int64"
 
 
 @pytest.mark.parametrize("rows", [[5], ["text"], [{"a": 2**70}], [{"a": 1}, {"a": "x"}]])
@@ -195,9 +195,9 @@ def test_what_does_not_fit_columns_is_named(tmp_path, rows):
 
 
 def claims(folder):
-    """What is under `.claims`: folders of claims, and files being written, by partition."""
-    found = [path.relative_to(folder / ".claims").parts for path in (folder / ".claims").rglob("*")]
-    return sorted((parts[0], *parts[2:]) for parts in found if len(parts) > 1)
+    """Return the paths under `.claims`: folders of claims, and files being written, by partition."""
+    paths = [path.relative_to(folder / ".claims").parts for path in (folder / ".claims").rglob("*")]
+    return sorted((parts[0], *parts[2:]) for parts in paths if len(parts) > 1)
 
 
 def test_what_a_killed_worker_was_writing_is_removed_by_the_partitions_next_owner(tmp_path, monkeypatch):
@@ -227,7 +227,10 @@ def test_what_a_killed_worker_was_writing_is_removed_by_the_partitions_next_owne
 
 @pytest.mark.parametrize("at", ["before it is begun", "before the rename"])
 def test_an_earlier_owner_overwrites_nothing_of_the_next_ones(tmp_path, monkeypatch, at):
-    """A worker stood still while it wrote its first record out; another has the partition and has written."""
+    """Paused workers overwrite no file of the next owner.
+
+    The worker is paused while it writes its first record; the next owner has written files meanwhile.
+    """
     first, second = (SinkRun(FilesSink, {"path": str(tmp_path)}) for _ in range(2))
 
     def take_over(descriptor=None):
@@ -252,7 +255,7 @@ def test_an_earlier_owner_overwrites_nothing_of_the_next_ones(tmp_path, monkeypa
 
 
 def test_claims_at_the_same_time_leave_at_most_one(tmp_path):
-    """Of two claims one may remove the other, and both each other; never do both stay."""
+    """At most one of several concurrent claims stays: one may remove the other, or both each other."""
     tp = TopicPartition("t", 0)
     start = threading.Barrier(8)
 
@@ -267,11 +270,11 @@ def test_claims_at_the_same_time_leave_at_most_one(tmp_path):
 
     for _ in range(20):
         with ThreadPoolExecutor(8) as pool:
-            taken = list(pool.map(claim, range(8)))
-        assert sum(map(bool, map(holds, taken))) <= 1
+            claims_at_once = list(pool.map(claim, range(8)))
+        assert sum(map(bool, map(holds, claims_at_once))) <= 1
         last = Claim(tmp_path, tp)
-        assert not any(map(holds, taken)) and holds(last)
-        for one in (*taken, last):
+        assert not any(map(holds, claims_at_once)) and holds(last)
+        for one in (*claims_at_once, last):
             one.release()
     assert list(tmp_path.iterdir()) == []
 

@@ -160,21 +160,21 @@ def _write(path, text):
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.csv.zip"])
 def test_a_restart_goes_on_with_the_very_next_row(start, tmp_path, name):
-    """Stop after every batch and start anew from the committed offset: each row comes exactly once."""
+    """Rows come exactly once though the source is restarted at the committed offset after every batch."""
     rows = [[str(i), random.Random(i).choice(["x", "a\nb", 'say ""hi""', "é", ""])] for i in range(57)]
     text = "n,s\n" + "".join(f'{n},"{s}"\n' for n, s in rows)
     _write(tmp_path / name, text)
     run = start(FilesSource, config(tmp_path / name, batch_size=5, csv_null="-"))
-    found = []
+    read = []
     while not run.tasks[0].context.is_finished:
-        found += [[r.value["n"], r.value["s"]] for r in run.poll()]
+        read += [[r.value["n"], r.value["s"]] for r in run.poll()]
         run.commit()
         run = run.again()
-        if len(found) >= len(rows):
+        if len(read) >= len(rows):
             assert run.records() == []
             break
     run.stop()
-    assert found == [[n, s.replace('""', '"')] for n, s in rows]
+    assert read == [[n, s.replace('""', '"')] for n, s in rows]
 
 
 def test_what_was_not_committed_comes_again(start, flights):

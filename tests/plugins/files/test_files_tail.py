@@ -40,19 +40,19 @@ def append(path, text):
         file.write(text)
 
 
-def until(run, wanted):
+def until(run, expected):
     """Values polled, by all tasks, until as many as `wanted` have come."""
-    found = []
+    values = []
     for _ in range(10_000):
-        found += [r.value for task in range(len(run.tasks)) for r in run.poll(task)]
-        if len(found) >= len(wanted):
+        values += [r.value for task in range(len(run.tasks)) for r in run.poll(task)]
+        if len(values) >= len(expected):
             break
-    assert sorted(found) == sorted(wanted)
+    assert sorted(values) == sorted(expected)
 
 
 @deep
 def test_files_that_all_grow_hold_few_descriptors(start, tmp_path):
-    """Those found to have grown kept theirs in the row of those to be read, however long that was."""
+    """Descriptors stay few, where once every grown file kept one open while it waited to be read."""
     fill(tmp_path, 100)
     run = start(FilesSource, settings(tmp_path))
     (task,) = run.tasks
@@ -67,24 +67,24 @@ def test_files_that_all_grow_hold_few_descriptors(start, tmp_path):
             run.poll()
             for i in range(0, 100, 3):
                 append(tmp_path / f"{i:03}.txt", f"{round}\n")
-            told = task.statistics()
-            assert told["open_files"] == held(tmp_path) <= told["open_files_max"]
-            assert told["ready_files"] + told["waiting_files"] == 100
+            statistics = task.statistics()
+            assert statistics["open_files"] == open_descriptors(tmp_path) <= statistics["open_files_max"]
+            assert statistics["ready_files"] + statistics["waiting_files"] == 100
     for path in tmp_path.glob("*.txt"):
         path.unlink()
     poll_until(run, lambda: task.statistics()["ready_files"] == 0)
     run.stop()
-    assert held(tmp_path) == 0
+    assert open_descriptors(tmp_path) == 0
 
 
-def held(folder):
-    """How many descriptors of files in the folder this process holds."""
+def open_descriptors(folder):
+    """Return how many files of the folder this process has open."""
     descriptors = Path("/proc/self/fd")
     return sum(os.path.realpath(each).startswith(f"{folder}/") for each in descriptors.iterdir())
 
 
 def test_files_read_to_their_end_hold_few_descriptors(start, tmp_path):
-    """Each kept its own: a task ended with `Too many open files` at the limit of 1024."""
+    """Files read to their end are closed, where once a task failed with `Too many open files` at 1024."""
     fill(tmp_path, 100)
     before = len(os.listdir("/proc/self/fd"))
     run = start(FilesSource, settings(tmp_path))
@@ -100,7 +100,7 @@ def test_files_read_to_their_end_hold_few_descriptors(start, tmp_path):
 
 
 def test_what_is_written_to_a_file_after_its_rotation_is_read(start, tmp_path):
-    """A program goes on writing to the old file for a moment; its descriptor leads there."""
+    """Lines that a program writes to the rotated file are read through the file's open descriptor."""
     path = tmp_path / "a.txt"
     path.write_text("1\n")
     run = start(FilesSource, settings(tmp_path))
@@ -137,7 +137,7 @@ def test_more_files_than_descriptors(tmp_path):
 
 
 def test_new_matches_go_to_the_running_tasks(start, tmp_path, monkeypatch):
-    """Each new file had the plan made anew, which restarted every task."""
+    """Running tasks get new files, where once each new file led to a new plan and restarted every task."""
     fill(tmp_path, 3)
     run = start(FilesSource, settings(tmp_path), max_tasks=2)
     monkeypatch.setattr(run.connector.context, "request_task_reconfiguration", pytest.fail)
@@ -166,7 +166,7 @@ def test_every_file_belongs_to_one_task(start, tmp_path):
 
 
 def test_finished_files_cost_no_reading(start, tmp_path, monkeypatch):
-    """What does not change is not opened, only looked at."""
+    """Files that do not change are not opened, only checked."""
     fill(tmp_path, 5)
     run = start(FilesSource, settings(tmp_path, watch_interval_ms=3_600_000))
     until(run, [str(i) for i in range(5)])
@@ -177,7 +177,7 @@ def test_finished_files_cost_no_reading(start, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("text", ["another\n", "x\n", "one line that is longer\n"])
 def test_a_finished_file_that_is_replaced_is_told(start, tmp_path, text):
-    """Without a descriptor on it the new file may even have the old one's inode: its contents tell."""
+    """Replaced files are recognized by their contents, since the new file may get the old one's inode."""
     path = tmp_path / "a.txt"
     path.write_text("one two\n")
     run = start(FilesSource, settings(tmp_path))
@@ -210,15 +210,15 @@ def test_half_a_row_is_read_once_it_is_whole(start, tmp_path):
     for _ in range(10):
         assert run.poll() == []
     append(path, '"\n2,')
-    found = []
-    while not found:
-        found = [r.value for r in run.poll()]
-    assert found == [{"n": "1", "s": "x\ny"}]
+    values = []
+    while not values:
+        values = [r.value for r in run.poll()]
+    assert values == [{"n": "1", "s": "x\ny"}]
     append(path, "z\n")
-    found = []
-    while not found:
-        found = [r.value for r in run.poll()]
-    assert found == [{"n": "2", "s": "z"}]
+    values = []
+    while not values:
+        values = [r.value for r in run.poll()]
+    assert values == [{"n": "2", "s": "z"}]
 
 
 def test_files_that_are_gone_are_forgotten_once_their_offsets_are_stored(start, tmp_path):
@@ -249,7 +249,7 @@ def test_an_archive_is_read_once_and_not_looked_at_again(start, tmp_path):
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
 def test_blank_lines_are_not_read_again_after_a_restart(start, tmp_path, name):
-    """They have no records, so their offset was never stored."""
+    """Blank lines, which have no records, are not read again, where once their offset was never stored."""
     head = "n\n" if name.endswith("csv") else ""
     (tmp_path / name).write_text(head + "\n" * 1000)
     run = start(FilesSource, {"file": str(tmp_path / name), "topic": "t"})

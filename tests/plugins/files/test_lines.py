@@ -48,8 +48,8 @@ def test_taking_gives_what_iterating_gives(
     expected = list(iterated(path, encoding, tail=tail))
     lines = Lines(path, encoding, tail=tail)
     texts = []
-    while taken := lines.take(size):
-        texts += taken
+    while chunk := lines.take(size):
+        texts += chunk
         assert (lines.position, lines.line) == expected[len(texts) - 1][1:]
     assert texts == [each for each, _, _ in expected]
     lines.close()
