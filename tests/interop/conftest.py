@@ -1,4 +1,4 @@
-"""One broker for all tests of foreign clients; tests that stop or damage one start their own."""
+"""A broker for all tests of foreign clients; tests that stop or damage a broker start their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def logd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker; use ``new_name`` for topics and groups."""
+    """Yield a broker; use ``new_name`` for topics and groups."""
     settings = {"group.min.session.timeout.ms": 500}
     with LogdProcess(tmp_path_factory.mktemp("interop"), settings) as process:
         yield process
@@ -40,23 +40,23 @@ def new_name() -> Callable[[str], str]:
 
 @pytest.fixture(params=LIBRARIES)
 def client(request: pytest.FixtureRequest) -> Client:
-    """Every library in turn."""
+    """Return the client of each library in turn."""
     return load(request.param)
 
 
 @pytest.fixture(scope="session")
 def franz_go() -> Path:
-    """The compiled program."""
+    """Return the path of the compiled program."""
     return go_program("franz-go", "go")
 
 
 @pytest.fixture(scope="session")
 def sarama() -> Path:
-    """The compiled program."""
+    """Return the path of the compiled program."""
     return go_program("sarama", "sarama")
 
 
 @pytest.fixture(scope="session")
 def installed() -> Path:
-    """The folder of node's installed packages."""
+    """Return the folder of node's installed packages."""
     return node_modules()

@@ -44,7 +44,7 @@ class Clock:
         self._now = int(time.time() * 1000) + AHEAD_MS
 
     def step(self) -> int:
-        """The next group's."""
+        """Return the timestamp of the next group of records."""
         self._now += STEP_MS
         return self._now
 
@@ -68,7 +68,7 @@ class Idempotent(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What clients see of one topic; comparable."""
+    """Comparable view that clients have of one topic."""
 
     records: list[Any]
     committed: list[Any]
@@ -78,12 +78,12 @@ class Served(NamedTuple):
 
 
 def producer(bootstrap: str, **settings: object) -> Producer:
-    """One that complains by its calls only."""
+    """Return a producer that reports errors only by its calls."""
     return Producer({"bootstrap.servers": bootstrap, "log_level": 2, **settings})
 
 
 def transactional(bootstrap: str, name: str, **settings: object) -> Producer:
-    """One with a transactional id; whatever that one left open is aborted."""
+    """Return a producer with this transactional id; a transaction left open under the id is aborted."""
     made = producer(bootstrap, **{"transactional.id": name, **settings})
     made.init_transactions(SECONDS)
     return made
@@ -118,7 +118,7 @@ def fill(logd: LogdProcess, prefix: str, folder: Path) -> Idempotent:
 
 
 def send(sender: Producer, topic: str, timestamp: int, values: list[str | None]) -> None:
-    """One group of records, with and without keys and headers; waits until they are written."""
+    """Send one group of records, with and without keys and headers, and wait until they are written."""
     for number, value in enumerate(values):
         headers = [("h", b"x"), ("h", None), ("größe", b"")] if number % 2 else None
         key = b"key %d" % number if number != 2 else None
@@ -128,8 +128,8 @@ def send(sender: Producer, topic: str, timestamp: int, values: list[str | None])
 
 def _by_hand(logd: LogdProcess, topic: str) -> Idempotent:
     with RawClient(logd.port) as client:
-        found = client.request(InitProducerIdRequest(), 4)
-        made = Idempotent(topic, found.producer_id, found.producer_epoch, 0, 0)
+        response = client.request(InitProducerIdRequest(), 4)
+        made = Idempotent(topic, response.producer_id, response.producer_epoch, 0, 0)
         for sequence in (0, 2):
             made = made._replace(sequence=sequence)
             written = client.produce(topic, made.batch())
@@ -212,14 +212,14 @@ class Reader:
         bounds = self._any.get_watermark_offsets(TopicPartition(topic, 0), SECONDS)
         records, _ = _read(self._any, topic)
         committed, stable_end = _read(self._committed, topic)
-        found = [
+        positions = [
             self._any.offsets_for_times([TopicPartition(topic, 0, timestamp)], SECONDS)[0].offset
             for timestamp in sorted({record[1][1] + more for record in records[::3] for more in (0, 1)})
         ]
-        return Served(records, committed, stable_end, bounds, found)
+        return Served(records, committed, stable_end, bounds, positions)
 
     def _has_leader(self, topic: str) -> bool:
-        """A broker says that it has started before its controller has it lead all."""
+        """Return True if the topic has leaders: a broker reports its start before it leads all partitions."""
         try:
             self._any.get_watermark_offsets(TopicPartition(topic, 0), SECONDS)
         except KafkaException as error:

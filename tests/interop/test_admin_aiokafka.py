@@ -46,15 +46,17 @@ def test_topics_partitions_and_configs(logd: LogdProcess, new_name: Callable[[st
             (topic,) = await admin.describe_topics([name])
             assert len(topic["partitions"]) == 5
             resource = ConfigResource(ConfigResourceType.TOPIC, name, {"segment.ms": None})
-            (found,) = await admin.describe_configs([resource])
-            assert found.resources[0][4][0][:2] == ("segment.ms", "60000")
+            (described,) = await admin.describe_configs([resource])
+            assert described.resources[0][4][0][:2] == ("segment.ms", "60000")
             # The old API sets exactly what it is given: segment.ms falls back to the default.
             changed = ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "1234567"})
             (altered,) = await admin.alter_configs([changed])
             assert altered.resources[0][0] == 0
-            asked = ConfigResource(ConfigResourceType.TOPIC, name, {"segment.ms": None, "retention.ms": None})
-            (found,) = await admin.describe_configs([asked])
-            assert {entry[0]: entry[1] for entry in found.resources[0][4]} == {
+            two_keys = ConfigResource(
+                ConfigResourceType.TOPIC, name, {"segment.ms": None, "retention.ms": None}
+            )
+            (described,) = await admin.describe_configs([two_keys])
+            assert {entry[0]: entry[1] for entry in described.resources[0][4]} == {
                 "retention.ms": "1234567",
                 "segment.ms": "604800000",
             }
@@ -111,7 +113,7 @@ def test_groups(logd: LogdProcess, new_name: Callable[[str], str]) -> None:
             assert (error, name, state, protocol_type) == (0, group, "Stable", "consumer")
             assert protocol == "roundrobin" and len(members) == 1
             offsets = await admin.list_consumer_group_offsets(group)
-            assert {tp: tuple(found) for tp, found in offsets.items()} == {
+            assert {tp: tuple(committed) for tp, committed in offsets.items()} == {
                 TopicPartition(topic, 0): (2, "noted")
             }
             assert await admin.find_coordinator(group) == 1

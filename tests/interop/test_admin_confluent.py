@@ -46,7 +46,7 @@ def results(futures: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def refusal(futures: dict[Any, Any]) -> str:
-    """The name of the error the only future fails with."""
+    """Return the name of the error with which the only future fails."""
     (future,) = futures.values()
     with pytest.raises(KafkaException) as refused:
         future.result(SECONDS)
@@ -55,9 +55,9 @@ def refusal(futures: dict[Any, Any]) -> str:
 
 
 def topic_config(admin: AdminClient, topic: str) -> dict[str, Any]:
-    (found,) = results(admin.describe_configs([ConfigResource("topic", topic)], **LIMIT)).values()
-    assert isinstance(found, dict)
-    return found
+    (config,) = results(admin.describe_configs([ConfigResource("topic", topic)], **LIMIT)).values()
+    assert isinstance(config, dict)
+    return config
 
 
 def group_with_offsets(logd: LogdProcess, topic: str, group: str, *, close: bool = True) -> Any:
@@ -127,9 +127,9 @@ def test_configs_have_sources_and_change(
     admin: AdminClient, logd: LogdProcess, new_name: Callable[[str], str]
 ) -> None:
     topic = create_topic(logd, new_name("admin"), {"segment.ms": "60000"})
-    found = topic_config(admin, topic)
-    assert found["segment.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    assert found["retention.ms"].is_default and found["retention.ms"].value == "604800000"
+    config = topic_config(admin, topic)
+    assert config["segment.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert config["retention.ms"].is_default and config["retention.ms"].value == "604800000"
     change = ConfigResource(
         "topic",
         topic,
@@ -140,10 +140,10 @@ def test_configs_have_sources_and_change(
         ],
     )
     results(admin.incremental_alter_configs([change], **LIMIT))
-    found = topic_config(admin, topic)
-    assert found["retention.ms"].value == "1234567"
-    assert found["cleanup.policy"].value == "delete,compact"
-    assert found["segment.ms"].is_default
+    config = topic_config(admin, topic)
+    assert config["retention.ms"].value == "1234567"
+    assert config["cleanup.policy"].value == "delete,compact"
+    assert config["segment.ms"].is_default
     wrong = ConfigResource(
         "topic",
         topic,
@@ -155,10 +155,10 @@ def test_configs_have_sources_and_change(
 
 
 def test_the_brokers_own_config(admin: AdminClient) -> None:
-    (found,) = results(admin.describe_configs([ConfigResource("broker", "1")], **LIMIT)).values()
-    assert found["node.id"].value == "1" and found["node.id"].is_read_only
-    assert found["group.min.session.timeout.ms"].source == ConfigSource.STATIC_BROKER_CONFIG.value
-    assert found["log.segment.bytes"].is_default
+    (config,) = results(admin.describe_configs([ConfigResource("broker", "1")], **LIMIT)).values()
+    assert config["node.id"].value == "1" and config["node.id"].is_read_only
+    assert config["group.min.session.timeout.ms"].source == ConfigSource.STATIC_BROKER_CONFIG.value
+    assert config["log.segment.bytes"].is_default
 
 
 def test_offsets_by_specification_and_deleted_records(
@@ -169,8 +169,8 @@ def test_offsets_by_specification_and_deleted_records(
     partition = TopicPartition(topic, 0)
 
     def offset(spec: OffsetSpec) -> tuple[int, int]:
-        (found,) = results(admin.list_offsets({partition: spec}, **LIMIT)).values()
-        return found.offset, found.timestamp
+        (result,) = results(admin.list_offsets({partition: spec}, **LIMIT)).values()
+        return result.offset, result.timestamp
 
     assert offset(OffsetSpec.earliest())[0] == 0
     assert offset(OffsetSpec.latest())[0] == 4
@@ -198,14 +198,14 @@ def test_groups_are_listed_described_and_deleted(
     assert only.host.lstrip("/") == "127.0.0.1"
     assert refusal(admin.delete_consumer_groups([group], **LIMIT)) == "NON_EMPTY_GROUP"
     stable = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}, **LIMIT).result(SECONDS).valid
-    assert group in {found.group_id for found in stable}
+    assert group in {listed.group_id for listed in stable}
     member.close()
     empty = admin.list_consumer_groups(states={ConsumerGroupState.EMPTY}, **LIMIT).result(SECONDS).valid
-    (found,) = (found for found in empty if found.group_id == group)
-    assert found.type in (ConsumerGroupType.CLASSIC, ConsumerGroupType.UNKNOWN)
+    (listed,) = (listed for listed in empty if listed.group_id == group)
+    assert listed.type in (ConsumerGroupType.CLASSIC, ConsumerGroupType.UNKNOWN)
     results(admin.delete_consumer_groups([group], **LIMIT))
     assert group not in {
-        found.group_id for found in admin.list_consumer_groups(**LIMIT).result(SECONDS).valid
+        listed.group_id for listed in admin.list_consumer_groups(**LIMIT).result(SECONDS).valid
     }
     assert refusal(admin.delete_consumer_groups([group], **LIMIT)) == "GROUP_ID_NOT_FOUND"
 
@@ -217,13 +217,13 @@ def test_group_offsets_are_listed_and_altered(
     group_with_offsets(logd, topic, group)
 
     def offsets() -> dict[int, int]:
-        asked = [ConsumerGroupTopicPartitions(group)]
-        found = results(admin.list_consumer_group_offsets(asked, **LIMIT))[group]
-        return {partition.partition: partition.offset for partition in found.topic_partitions}
+        request = [ConsumerGroupTopicPartitions(group)]
+        response = results(admin.list_consumer_group_offsets(request, **LIMIT))[group]
+        return {partition.partition: partition.offset for partition in response.topic_partitions}
 
     assert offsets() == {0: 5}
-    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 2)])
-    results(admin.alter_consumer_group_offsets([wanted], **LIMIT))
+    altered = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 2)])
+    results(admin.alter_consumer_group_offsets([altered], **LIMIT))
     assert offsets() == {0: 2}
     member = confluent.member(logd.bootstrap, group, topic)
     received = wait_until(lambda: bool(member.assigned), member)

@@ -42,14 +42,14 @@ def test_the_cluster(admin: KafkaAdminClient, logd: LogdProcess) -> None:
 
 def test_topics(admin: KafkaAdminClient, new_name: Callable[[str], str]) -> None:
     name = new_name("admin")
-    wanted = {name: {"num_partitions": 2, "configs": {"segment.ms": "60000"}}}
-    admin.create_topics(wanted, validate_only=True)
+    request = {name: {"num_partitions": 2, "configs": {"segment.ms": "60000"}}}
+    admin.create_topics(request, validate_only=True)
     assert name not in admin.list_topics()
-    (created,) = admin.create_topics(wanted, wait_for_metadata=True)["topics"]
+    (created,) = admin.create_topics(request, wait_for_metadata=True)["topics"]
     assert created["num_partitions"] == 2 and created["replication_factor"] == 1
     assert created["configs"]["segment.ms"]["value"] == "60000"
     with pytest.raises(TopicAlreadyExistsError):
-        admin.create_topics(wanted)
+        admin.create_topics(request)
     admin.create_partitions({name: 5})
     with pytest.raises(InvalidPartitionsError):
         admin.create_partitions({name: 3})
@@ -69,8 +69,8 @@ def test_configs(admin: KafkaAdminClient, logd: LogdProcess, new_name: Callable[
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
 
     def modified() -> dict[str, str]:
-        found = admin.describe_configs([resource])["topic"][topic]
-        return {key: entry["value"] for key, entry in found.items()}
+        config = admin.describe_configs([resource])["topic"][topic]
+        return {key: entry["value"] for key, entry in config.items()}
 
     assert modified() == {"segment.ms": "60000"}
     for incremental in (True, False):
@@ -95,8 +95,8 @@ def test_offsets_and_deleted_records(
     partition = TopicPartition(topic, 0)
 
     def offset(spec: object) -> int:
-        found: int = admin.list_partition_offsets({partition: spec})[partition].offset
-        return found
+        position: int = admin.list_partition_offsets({partition: spec})[partition].offset
+        return position
 
     assert offset(OffsetSpec.EARLIEST) == 0
     assert offset(OffsetSpec.LATEST) == 4
@@ -123,21 +123,21 @@ def test_groups(admin: KafkaAdminClient, logd: LogdProcess, new_name: Callable[[
     assert (described["group_state"], described["protocol_data"]) == ("Stable", "range")
     (only,) = described["members"]
     assert only["member_assignment"]["assigned_partitions"] == [{"topic": topic, "partitions": [0, 1]}]
-    assert group in {found["group_id"] for found in admin.list_groups(states_filter=["Stable"])}
-    assert group in {found["group_id"] for found in admin.list_groups(types_filter=["classic"])}
-    assert group not in {found["group_id"] for found in admin.list_groups(states_filter=["Empty"])}
+    assert group in {result["group_id"] for result in admin.list_groups(states_filter=["Stable"])}
+    assert group in {result["group_id"] for result in admin.list_groups(types_filter=["classic"])}
+    assert group not in {result["group_id"] for result in admin.list_groups(states_filter=["Empty"])}
     assert set(admin.delete_groups([group]).values()) == {"NonEmptyGroupError"}
     member.close()
     assert admin.list_group_offsets([group])[group][first].offset == 4
     altered = admin.alter_group_offsets(group, {second: OffsetAndMetadata(9, "noted", None)})
     assert altered == {second: NoError}
-    found = admin.list_group_offsets({group: [second]})[group][second]
-    assert (found.offset, found.metadata) == (9, "noted")
+    result = admin.list_group_offsets({group: [second]})[group][second]
+    assert (result.offset, result.metadata) == (9, "noted")
     reset = admin.reset_group_offsets(group, {first: OffsetSpec.EARLIEST})
     assert reset[first]["offset"] == 0
     assert admin.delete_group_offsets(group, [first]) == {first: NoError}
     assert set(admin.list_group_offsets([group])[group]) == {second}
     assert admin.delete_groups([group]) == {group: "OK"}
-    assert group not in {found["group_id"] for found in admin.list_groups()}
+    assert group not in {result["group_id"] for result in admin.list_groups()}
     with pytest.raises(GroupIdNotFoundError):
         admin.delete_group_offsets(group, [first])

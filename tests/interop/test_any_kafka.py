@@ -42,7 +42,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
 
 
 def flights() -> list[dict[str, Any]]:
-    """What is in the CSV, and so in the topic: a flight is its number."""
+    """Return the rows of the CSV, and so of the topic: each flight is known by its number."""
     return [
         {"year": 2013, "month": n % 12 + 1, "day": n % 28 + 1, "carrier": CARRIERS[n % 4], "flight": n}
         for n in range(ROWS)
@@ -50,10 +50,10 @@ def flights() -> list[dict[str, Any]]:
 
 
 def config(page: str, containing: str, **changes: object) -> dict[str, str]:
-    """The properties of a page that have such a line, with some of them changed."""
+    """Return the page's properties block that contains such a line, with some properties changed."""
     (text,) = [b.text for b in blocks(ROOT / page, "properties") if containing in b.text.splitlines()]
-    given = {key.replace("_", "."): str(value) for key, value in changes.items()}
-    return {**parse_properties(text), **given}
+    properties = {key.replace("_", "."): str(value) for key, value in changes.items()}
+    return {**parse_properties(text), **properties}
 
 
 def write(path: Path, settings: Mapping[str, str]) -> Path:
@@ -84,17 +84,17 @@ async def _read(bootstrap: str, topic: str) -> list[Record]:
     async with Client(bootstrap) as client:
         tps = (await client.metadata([topic])).partitions([topic])
         ends = await Admin(client).list_offsets(dict.fromkeys(tps, "latest"))
-        found: list[Record] = []
+        records: list[Record] = []
         async with BatchFetcher(client) as fetcher:
             fetcher.assign(dict.fromkeys(tps, 0))
             while any(fetcher.position(tp) < ends[tp].offset for tp in tps):
                 for fetched in await fetcher.fetch(timeout_ms=1000):
-                    found += fetched.records()
-    return found
+                    records += fetched.records()
+    return records
 
 
 def read(bootstrap: str, topic: str) -> list[Record]:
-    """Every record of a topic."""
+    """Return every record of a topic."""
     return asyncio.run(_read(bootstrap, topic))
 
 
@@ -111,10 +111,10 @@ def topic(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_connect_brings_a_file_in(kafka: ApacheKafka, topic: str) -> None:
     records = read(kafka.bootstrap, topic)
-    found = [json.loads(value or b"") for _, _, _, value, _ in records]
-    assert sorted(found, key=lambda flight: flight["flight"]) == flights()
+    rows = [json.loads(value or b"") for _, _, _, value, _ in records]
+    assert sorted(rows, key=lambda flight: flight["flight"]) == flights()
     assert all(
-        key == value["carrier"].encode() for (_, _, key, _, _), value in zip(records, found, strict=True)
+        key == value["carrier"].encode() for (_, _, key, _, _), value in zip(records, rows, strict=True)
     )
 
     async def about() -> tuple[int, str | None]:
@@ -129,8 +129,8 @@ def test_connect_takes_a_topic_out(kafka: ApacheKafka, topic: str, tmp_path: Pat
     out = tmp_path / "out"
     sink = {"name": "out", "connector.class": "FilesSink", "topics": topic, "path": str(out)}
     connect(kafka.bootstrap, tmp_path, sink)
-    found = [json.loads(line) for path in (out / topic).iterdir() for line in path.read_text().splitlines()]
-    assert sorted(found, key=lambda flight: flight["flight"]) == flights()
+    rows = [json.loads(line) for path in (out / topic).iterdir() for line in path.read_text().splitlines()]
+    assert sorted(rows, key=lambda flight: flight["flight"]) == flights()
 
 
 def test_the_mirror_copies_and_verifies(kafka: ApacheKafka, topic: str, tmp_path: Path) -> None:
@@ -138,9 +138,9 @@ def test_the_mirror_copies_and_verifies(kafka: ApacheKafka, topic: str, tmp_path
     links = config("docs/mirror.md", "# mm2.properties")
     links |= {f"dc{number}.bootstrap.servers": kafka.bootstrap for number in (1, 2)}
     millstream("mirror", "run", write(tmp_path / "mm2.properties", links), "--until-caught-up")
-    asked = ("--source", kafka.bootstrap, "--target", kafka.bootstrap, "--alias", "dc1", "--topic", topic)
-    told = millstream("mirror", "verify", *asked)
-    assert f"{ROWS:,}" in told or str(ROWS) in told, told
+    options = ("--source", kafka.bootstrap, "--target", kafka.bootstrap, "--alias", "dc1", "--topic", topic)
+    output = millstream("mirror", "verify", *options)
+    assert f"{ROWS:,}" in output or str(ROWS) in output, output
     assert sorted(read(kafka.bootstrap, f"dc1.{topic}")) == sorted(read(kafka.bootstrap, topic))
 
 
@@ -148,7 +148,7 @@ LINES = ["to be or not to be", "that is the question", "to sleep perchance to dr
 
 
 def test_streams_counts_words(kafka: ApacheKafka, tmp_path: Path) -> None:
-    """The page's program, killed once; all lines are of one window."""
+    """Words are counted once by the page's program, which is killed once; all lines are of one window."""
 
     async def send(lines: list[str]) -> None:
         async with Client(kafka.bootstrap) as client, BatchProducer(client) as producer:
@@ -157,8 +157,8 @@ def test_streams_counts_words(kafka: ApacheKafka, tmp_path: Path) -> None:
 
     async def prepare() -> None:
         async with Client(kafka.bootstrap) as client:
-            kept = {"retention.ms": "-1"}
-            await Admin(client).create_topics([NewTopic(name, 1, 1, kept) for name in ("lines", "words")])
+            configs = {"retention.ms": "-1"}
+            await Admin(client).create_topics([NewTopic(name, 1, 1, configs) for name in ("lines", "words")])
 
     (text,) = [
         b.text for b in blocks(ROOT / "docs" / "parts.md", "python") if 'application_id="words"' in b.text
@@ -177,8 +177,8 @@ def test_streams_counts_words(kafka: ApacheKafka, tmp_path: Path) -> None:
 
     async def is_committed(end: int) -> bool:
         async with Client(kafka.bootstrap) as client:
-            found = await Admin(client).list_group_offsets("words")
-            return any(tp.topic == "lines" and found[tp].offset == end for tp in found)
+            offsets = await Admin(client).list_group_offsets("words")
+            return any(tp.topic == "lines" and offsets[tp].offset == end for tp in offsets)
 
     asyncio.run(prepare())
     process = start()
@@ -218,8 +218,8 @@ def test_spark_writes_a_table(kafka: ApacheKafka, topic: str, tmp_path: Path) ->
         for row in pq.read_table(path / file.path, partitioning=None).to_pylist()
     ]
     columns = flights()[0].keys()
-    found = sorted(
+    flights_read = sorted(
         ({name: row[name] for name in columns} for row in rows), key=lambda flight: flight["flight"]
     )
-    assert found == flights()
+    assert flights_read == flights()
     assert len({(row["partition"], row["offset"]) for row in rows}) == ROWS

@@ -99,11 +99,11 @@ def _wait_until_cleaned(folder: Path, end: int) -> None:
 
 
 def _left(folder: Path, end: int) -> list[Left]:
-    found: list[Left] = []
+    remaining: list[Left] = []
     for path in sorted((folder / "t-0").glob("*.log")):
         data = path.read_bytes()
         for at, header in iter_batches(data) if int(path.stem) < end else ():
-            found.append(
+            remaining.append(
                 Left(
                     header.base_offset,
                     header.last_offset,
@@ -112,4 +112,4 @@ def _left(folder: Path, end: int) -> list[Left]:
                     [(offset, key, value) for offset, _, key, value, _ in decode_records(data, at)],
                 )
             )
-    return found
+    return remaining

@@ -25,16 +25,16 @@ from tests.support.waiting import wait_for
 
 SETTINGS = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "20"}
 RECORDS, KEYS, PER_BATCH = 40_000, 100, 100
-"""Of topic `keys`, in segments of 1 MB, the last of which is not cleaned: it holds every key."""
+"""Sizes of topic `keys`. Its last segment of 1 MB is not cleaned and holds every key."""
 PRODUCERS = 2_000
-"""Of topic `producers`: each wrote one record to the same key, and its batch has to stay, without records."""
+"""Producers of topic `producers`: each writes one record of the same key; its emptied batch has to stay."""
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 FILLER = b"v" * 400
 
 
 @pytest.fixture(scope="module")
 def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogdProcess]:
-    """A broker whose topics were cleaned once, each as a whole."""
+    """Yield a broker whose topics were cleaned once, each as a whole."""
     logd = LogdProcess(tmp_path_factory.mktemp("compacted"), SETTINGS).start()
     try:
         _write(logd)
@@ -130,7 +130,7 @@ def test_no_answer_is_without_a_record(cleaned: LogdProcess, topic: str) -> None
 
 
 def test_a_follower_gets_every_batch(cleaned: LogdProcess) -> None:
-    """It keeps the producers' last sequences, too."""
+    """Empty batches reach a follower too, so it has the producers' last sequences."""
     with RawClient(cleaned.port) as client:
         answer = client.fetch("producers", 0, replica_id=2)
         headers = [header for _, header in iter_batches(answer.records)]
@@ -139,7 +139,7 @@ def test_a_follower_gets_every_batch(cleaned: LogdProcess) -> None:
 
 
 def values_in(logd: LogdProcess, topic: str) -> list[bytes]:
-    """All values, as our own reading of the answers has them."""
+    """Return all values, decoded by our own client."""
     values: list[bytes] = []
     with RawClient(logd.port) as client:
         position, end = 0, client.fetch(topic, 0).high_watermark

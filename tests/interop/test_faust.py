@@ -31,10 +31,10 @@ LINES = ["To be or not to be", "that is the question", "to sleep perchance to dr
 
 @contextmanager
 def worker(logd: LogdProcess, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The application's worker, once it is ready; ends by SIGTERM, with status 0.
+    """Yield the application's worker once it is ready; end it by SIGTERM, and expect status 0.
 
-    Ready is when it has sought its committed offsets: Faust may take a record that comes while it starts up
-    before that seek and again after it.
+    The worker is ready when it has sought its committed offsets. Faust may process a record that comes during
+    its start twice: before that seek and again after it.
     """
     folder.mkdir()
     environment = {**os.environ, "BROKER": f"kafka://{logd.bootstrap}", "DATA_FOLDER": str(folder / "data")}
@@ -54,11 +54,11 @@ def worker(logd: LogdProcess, folder: Path) -> Iterator[subprocess.Popen[bytes]]
 
 
 def make_topics(logd: LogdProcess) -> None:
-    """All that the application uses, before it begins.
+    """Create all topics of the application before it begins.
 
-    aiokafka 0.14 forgets a topic's leader for ever if it heard of the topic while it was told of all topics,
-    and then asked about another one: its producer waits, and asks for metadata without a pause. Which topics
-    Faust has made by then is a matter of milliseconds; of those that are there at first none is asked about.
+    aiokafka 0.14 loses a topic's leader for good if it learns of the topic from metadata of all topics and
+    then asks for another topic. Its producer then waits and asks for metadata without a pause. Which topics
+    Faust has created by then is a matter of milliseconds. Faust does not ask for topics that exist at first.
     """
     for name in ("lines", "word-counts", "word-count-__assignor-__leader"):
         create_topic(logd, name)
@@ -71,20 +71,20 @@ def send(logd: LogdProcess, lines: list[str]) -> None:
 
 
 def counted(logd: LogdProcess, folder: Path, count: int) -> dict[str, int]:
-    """The last count of every word, once there are ``count`` of them."""
+    """Return the last count of every word, once the counts add up to ``count``."""
     records = confluent.consume(logd.bootstrap, "word-counts", count)
     assert len(records) == count, (folder / "worker.log").read_text()
     return {(key or b"").decode(): json.loads(value or b"") for _, _, key, value, _ in records}
 
 
 def all_committed(logd: LogdProcess) -> bool:
-    """Whether the application has committed everything it was sent: what is not may be counted again."""
+    """Return True if the application has committed all its records: others may be counted again."""
     consumer = Consumer({**confluent.QUIET, "bootstrap.servers": logd.bootstrap, "group.id": "word-count"})
     partitions = [TopicPartition("lines", 0), *(TopicPartition("words", number) for number in range(4))]
     try:
         return all(
-            max(found.offset, 0) == consumer.get_watermark_offsets(found, SECONDS)[1]
-            for found in consumer.committed(partitions, SECONDS)
+            max(position.offset, 0) == consumer.get_watermark_offsets(position, SECONDS)[1]
+            for position in consumer.committed(partitions, SECONDS)
         )
     finally:
         consumer.close()
@@ -106,8 +106,8 @@ def test_a_table_is_counted_kept_and_restored(tmp_path: Path) -> None:
         words += expected(LINES[:1])
         with worker(logd, tmp_path / "second"):
             send(logd, LINES[:1])
-            found = counted(logd, tmp_path / "second", words.total())
-        assert found == words
+            restored = counted(logd, tmp_path / "second", words.total())
+        assert restored == words
         with RawClient(logd.port) as raw:
             assert raw.fetch("word-counts").high_watermark == words.total()
         assert "Traceback" not in logd.log

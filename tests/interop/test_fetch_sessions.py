@@ -21,30 +21,30 @@ PARTITIONS = 8
 
 def test_every_record_of_every_partition(logd: LogdProcess, new_name: Callable[[str], str]) -> None:
     name = create_topic(logd, new_name("sessions"), partitions=PARTITIONS)
-    wanted: list[tuple[int, bytes]] = []
+    expected: list[tuple[int, bytes]] = []
     got: list[tuple[int, bytes]] = []
     consumer = KafkaConsumer(bootstrap_servers=logd.bootstrap, auto_offset_reset="earliest")
     consumer.assign([TopicPartition(name, index) for index in range(PARTITIONS)])
     with RawClient(logd.port) as producer:
         for number in range(6):
             for index in range(number % 3, PARTITIONS, 3):
-                wanted.append((index, b"%d" % number))
+                expected.append((index, b"%d" % number))
                 producer.produce(name, [(-1, None, b"%d" % number, ())], partition=index)
-            got += poll(consumer, len(wanted) - len(got))
-        # A session given up and opened anew: partitions paused leave it, and come back.
+            got += poll(consumer, len(expected) - len(got))
+        # A session is closed and opened again: paused partitions leave it, and come back.
         consumer.pause(TopicPartition(name, 0))
-        wanted += [(0, b"paused"), (1, b"not paused")]
-        for index, value in wanted[-2:]:
+        expected += [(0, b"paused"), (1, b"not paused")]
+        for index, value in expected[-2:]:
             producer.produce(name, [(-1, None, value, ())], partition=index)
         got += poll(consumer, 1)
         assert got[-1] == (1, b"not paused")
         consumer.resume(TopicPartition(name, 0))
         got += poll(consumer, 1)
     consumer.close()
-    assert sorted(got) == sorted(wanted)
+    assert sorted(got) == sorted(expected)
     for index in range(PARTITIONS):
         in_order = [value for partition, value in got if partition == index]
-        assert in_order == [value for partition, value in wanted if partition == index]
+        assert in_order == [value for partition, value in expected if partition == index]
 
 
 def poll(consumer: KafkaConsumer, count: int) -> list[tuple[int, bytes]]:

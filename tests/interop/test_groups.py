@@ -41,9 +41,9 @@ def fill(logd: LogdProcess, topic: str, first: int = 0, count: int = 20) -> None
 
 
 def shared_out(*members: Member) -> bool:
-    """Whether every partition has one owner and every member its share."""
-    held = sorted(partition for member in members for partition in member.assigned)
-    return held == sorted(PARTITIONS) and all(
+    """Return True if every partition has one owner and every member its share."""
+    assigned = sorted(partition for member in members for partition in member.assigned)
+    return assigned == sorted(PARTITIONS) and all(
         len(member.assigned) == len(PARTITIONS) // len(members) for member in members
     )
 

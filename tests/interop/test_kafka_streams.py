@@ -43,11 +43,11 @@ async def send(bootstrap: str, topic: str, lines: list[str]) -> None:
 
 
 async def counted(bootstrap: str, topic: str) -> dict[str, int]:
-    """The last committed count of every word."""
+    """Return the last committed count of every word."""
     async with Client(bootstrap) as client:
         tps = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        asked = dict.fromkeys(tps, "latest")
-        ends = await Admin(client).list_offsets(asked, isolation_level="read_committed")
+        specs = dict.fromkeys(tps, "latest")
+        ends = await Admin(client).list_offsets(specs, isolation_level="read_committed")
         waiting = {tp for tp in tps if ends[tp].offset > 0}
         last: dict[str, int] = {}
         async with BatchFetcher(client, isolation_level="read_committed") as fetcher:
@@ -61,7 +61,7 @@ async def counted(bootstrap: str, topic: str) -> dict[str, int]:
 
 @contextmanager
 def running(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, once it runs."""
+    """Yield the program once it runs."""
     with log.open("wb") as output:
         process = subprocess.Popen(java.program("WordCount", *arguments), stdout=output, stderr=output)
     try:

@@ -1,4 +1,4 @@
-"""Apache Kafka opens the log folders of stopped and of killed logds, serves what they served, and goes on.
+"""Apache Kafka opens the log directories of stopped and of killed logds, serves their records, and goes on.
 
 Then logd opens what Kafka went on with. KAFKA_LIBS names the folder of Kafka's jars.
 """
@@ -51,7 +51,7 @@ View = dict[str, Served]
 
 
 def internal_logs(folder: Path) -> int:
-    """How many partitions of the two internal topics, of five each, have their files."""
+    """Return how many partitions of the two internal topics, of five each, have files."""
     return len([*folder.glob("__consumer_offsets-?"), *folder.glob("__transaction_state-?")])
 
 
@@ -59,14 +59,14 @@ def view(reader: Reader, prefix: str) -> View:
     return {topic: reader.served(topic) for topic in (f"{prefix}-{name}" for name in TOPICS)}
 
 
-def check_contents(seen: View, prefix: str) -> None:
-    """The folder has in it what this test is about."""
-    everything, trimmed = seen[f"{prefix}-all"], seen[f"{prefix}-trimmed"]
+def check_contents(view: View, prefix: str) -> None:
+    """Check that the topics' contents have what this test is about."""
+    everything, trimmed = view[f"{prefix}-all"], view[f"{prefix}-trimmed"]
     assert len(everything.committed) < len(everything.records)
     assert trimmed.bounds[0] == TRIMMED_TO == trimmed.records[0][0]
-    emptied = seen[f"{prefix}-emptied"]
+    emptied = view[f"{prefix}-emptied"]
     assert emptied.bounds[0] == emptied.bounds[1] == 36
-    cleaned = seen[f"{prefix}-compacted"]
+    cleaned = view[f"{prefix}-compacted"]
     assert cleaned.records == cleaned.committed
     assert len({record[2] for record in cleaned.records}) == len(cleaned.records) == KEYS + 1
 
@@ -104,16 +104,16 @@ def compacts(kafka: ApacheKafka, reader: Reader, topic: str, folder: Path) -> No
     write_keys(sender, topic, 1, now + STEP_MS)
     end = wait_until_cleaned(sender, topic, folder, now + 2 * STEP_MS)
     records = reader.served(topic).records
-    found = {key: value for _, _, key, value, _, _ in records}
-    assert found == {key: value for _, _, key, value, _, _ in before} | {
+    latest = {key: value for _, _, key, value, _, _ in records}
+    assert latest == {key: value for _, _, key, value, _, _ in before} | {
         b"key %d" % number: None if number == 6 else b"turn 1 %d" % number for number in range(2, KEYS)
     }
-    kept = [record for record in records if record[0] < end]
-    assert len({record[2] for record in kept}) == len(kept)
+    cleaned = [record for record in records if record[0] < end]
+    assert len({record[2] for record in cleaned}) == len(cleaned)
 
 
 def takes_transactions_over(kafka: ApacheKafka, reader: Reader, prefix: str) -> None:
-    """Whoever takes the transactional id aborts what was left open, and goes on."""
+    """Check that the next producer of the transactional id aborts the open transaction, and goes on."""
     topic = f"{prefix}-all"
     before = reader.served(topic)
     heir = transactional(kafka.bootstrap, f"{prefix}-open")
@@ -133,17 +133,17 @@ def takes_transactions_over(kafka: ApacheKafka, reader: Reader, prefix: str) -> 
 def keeps_groups(kafka: ApacheKafka, prefix: str) -> None:
     group = {"bootstrap.servers": kafka.bootstrap, "group.id": f"{prefix}-group"}
     consumer = Consumer(group)
-    (found,) = consumer.committed([TopicPartition(f"{prefix}-all", 0)], SECONDS)
+    (position,) = consumer.committed([TopicPartition(f"{prefix}-all", 0)], SECONDS)
     consumer.close()
-    assert (found.offset, found.metadata) == (COMMITTED, "größe")
+    assert (position.offset, position.metadata) == (COMMITTED, "größe")
 
 
-def check_log(said: str, stopped: Path) -> None:
+def check_log(output: str, stopped: Path) -> None:
     """Kafka took the clean folder as it is, and complained of nothing but the gap in `goes_on`."""
     skipped = f"Skipping recovery of {len(TOPICS)} logs from {stopped} since clean shutdown file was found"
-    assert skipped in said
-    said = re.sub(r"ERROR .*\n.*OutOfOrderSequenceException", "", said)
-    assert not re.findall(r"^.*(?:\bERROR\b|corrupt|stray).*$", said, re.IGNORECASE | re.MULTILINE)
+    assert skipped in output
+    output = re.sub(r"ERROR .*\n.*OutOfOrderSequenceException", "", output)
+    assert not re.findall(r"^.*(?:\bERROR\b|corrupt|stray).*$", output, re.IGNORECASE | re.MULTILINE)
 
 
 @needs_kafka

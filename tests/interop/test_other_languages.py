@@ -25,9 +25,9 @@ COMMITTED = ['0 null "0"', '4 null "2"', '8 null "second"']
 
 
 def test_franz_go(franz_go: Path, logd: LogdProcess, new_name: Callable[..., str]) -> None:
-    seen = seen_by([franz_go, logd.bootstrap, new_name("franz-go")])
+    facts = seen_by([franz_go, logd.bootstrap, new_name("franz-go")])
     with_null_header = [SENT[0] + " n=null", *SENT[1:]]
-    assert seen == {
+    assert facts == {
         "codecs": dict.fromkeys(["none", "gzip", "snappy", "lz4", "zstd"], with_null_header),
         "transactions": {"committed": COMMITTED, "all": 5, "fenced": True},
         "group": {"read": 40, "lag": 0, "protocol": "cooperative-sticky", "members": 2, "after": "Empty"},
@@ -46,8 +46,8 @@ def test_franz_go(franz_go: Path, logd: LogdProcess, new_name: Callable[..., str
 
 
 def test_sarama(sarama: Path, logd: LogdProcess, new_name: Callable[..., str]) -> None:
-    seen = seen_by([sarama, logd.bootstrap, new_name("sarama")])
-    assert seen == {
+    facts = seen_by([sarama, logd.bootstrap, new_name("sarama")])
+    assert facts == {
         "codecs": dict.fromkeys(["none", "gzip", "snappy", "lz4", "zstd"], SENT),
         "transactions": {"committed": COMMITTED, "all": 5, "fenced": True},
         "group": {
@@ -73,8 +73,8 @@ def test_sarama(sarama: Path, logd: LogdProcess, new_name: Callable[..., str]) -
 
 def test_kafkajs(installed: Path, logd: LogdProcess, new_name: Callable[..., str]) -> None:
     probe = NODE / "probe.js"
-    seen = seen_by(["node", probe, logd.bootstrap, new_name("kafkajs")], NODE_PATH=str(installed))
-    assert seen == {
+    facts = seen_by(["node", probe, logd.bootstrap, new_name("kafkajs")], NODE_PATH=str(installed))
+    assert facts == {
         "codecs": dict.fromkeys(["none", "gzip", "snappy", "zstd"], SENT),
         "transactions": {"committed": COMMITTED, "all": 5, "sent": "2", "fenced": "INVALID_PRODUCER_EPOCH"},
         "group": {

@@ -1,8 +1,8 @@
 """Consumers of every library read a topic while it is written to and the broker's cleaner runs.
 
-A reader may miss records that the cleaner took before it came there, and nothing else: offsets and each
-key's values come in order, every record is the one written at its offset, and what it holds in the end is
-the topic's final state, tombstones among it.
+A reader may miss records that the cleaner removed first, and no others. Offsets and each key's values come
+in order, and every record is the one written at its offset. In the end the reader has the topic's final
+state, including tombstones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROUNDS_MIN = 5
 
 
 class Log:
-    """What was written: every record by its offset, and each key's last value."""
+    """All written records by offset, and the last value of each key."""
 
     def __init__(self, client: RawClient) -> None:
         self.client = client
@@ -46,7 +46,7 @@ class Log:
         self._numbers = itertools.count()
 
     def write(self) -> None:
-        """A batch of puts, a twentieth of them tombstones."""
+        """Write a batch of records, a twentieth of them tombstones."""
         puts = [self._put() for _ in range(self._random.randint(1, 8))]
         now = int(time.time() * 1000)
         codec = Codec(self._random.randrange(5))
@@ -57,7 +57,7 @@ class Log:
         self.last.update(puts)
 
     def _put(self) -> tuple[bytes, bytes | None]:
-        """Every tenth key comes never again: its record has to stay in what is cleaned."""
+        """Return a key and a value. Every tenth key is used once only: its record has to survive cleaning."""
         number = next(self._numbers)
         key = b"key-%d" % self._random.randrange(KEYS) if self._random.random() < 0.9 else b"once-%d" % number
         return key, None if self._random.random() < 0.05 else b"%d-" % number + b"x" * 300
@@ -88,7 +88,7 @@ class Reader:
 
 
 def write(log: Log, readers: list[Reader]) -> bool:
-    """Some batches, and a poll of every reader; whether it is enough."""
+    """Write some batches and poll every reader. Return True once enough is written."""
     for _ in range(PER_POLL):
         log.write()
     for reader in readers:

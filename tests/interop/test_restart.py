@@ -1,4 +1,4 @@
-"""What clients keep over a restart of the broker: their group's offsets, and every record exactly once."""
+"""Clients keep their group's offsets over a restart of the broker, and every record comes exactly once."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_committed_offsets(tmp_path: Path, end: Callable[[LogdProcess], object])
 
 @RESTARTS
 def test_an_idempotent_librdkafka_producer(tmp_path: Path, end: Callable[[LogdProcess], object]) -> None:
-    """The broker ends while batches are on their way; the producer sends again what was not acknowledged."""
+    """Unacknowledged batches are sent again after the broker ended while they were in flight."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
     total = 30_000
     with LogdProcess(tmp_path) as logd:
@@ -134,10 +134,10 @@ def test_an_idempotent_aiokafka_producer(tmp_path: Path, end: Callable[[LogdProc
                 if number == total // 2:
                     restarted = loop.run_in_executor(None, lambda: (end(logd), logd.start()))
                 sent.append(await producer.send(topic, b"%d" % number, partition=0))
-            found = [(await future).offset for future in sent]
+            offsets = [(await future).offset for future in sent]
             assert restarted is not None
             await restarted
-            return list(zip(found, range(total), strict=True))
+            return list(zip(offsets, range(total), strict=True))
 
     with LogdProcess(tmp_path) as logd:
         topic = create_topic(logd, "t")

@@ -79,7 +79,7 @@ def test_what_not_all_of_them_write(
 def test_largest_record(
     logd: LogdProcess, client: Client, codec: str, new_name: Callable[[str], str]
 ) -> None:
-    """A batch of exactly max.message.bytes is taken, one byte more is not; both are larger than one read."""
+    """Batches of exactly max.message.bytes are accepted, one byte more is not; both exceed one read."""
     limit = 3_000_000
     topic = create_topic(logd, new_name("large"), {"max.message.bytes": str(limit)})
     if codec == "none":
@@ -117,8 +117,10 @@ def test_the_broker_stamps_where_the_topic_says_so(
 def test_offsets_for_times(logd: LogdProcess, client: Client, new_name: Callable[[str], str]) -> None:
     topic = create_topic(logd, new_name("times"))
     client.produce(logd.bootstrap, topic, [(1000 * number, None, b"v", ()) for number in range(1, 50)])
-    found = [client.offset_for_time(logd.bootstrap, topic, time) for time in (1, 1000, 1001, 49_000, 49_001)]
-    assert found == [0, 0, 1, 48, None]
+    offsets = [
+        client.offset_for_time(logd.bootstrap, topic, time) for time in (1, 1000, 1001, 49_000, 49_001)
+    ]
+    assert offsets == [0, 0, 1, 48, None]
 
 
 def test_a_topic_is_made_by_writing_to_it(

@@ -157,7 +157,7 @@ def test_a_mirror_between_two_listeners(kafka: SecuredKafka, tmp_path: Path) -> 
 
 
 def test_a_worker_and_a_connector_with_a_login_of_its_own(kafka: SecuredKafka, tmp_path: Path) -> None:
-    """The worker logs in by SCRAM, the connector's producer by PLAIN."""
+    """Logging in works by SCRAM for the worker, and by PLAIN for the connector's producer."""
     lines = tmp_path / "lines"
     lines.write_bytes(b"".join(value + b"\n" for value in VALUES))
     worker = {
@@ -222,6 +222,8 @@ def test_a_read_of_the_spark_source(kafka: SecuredKafka) -> None:
         }
     )
     assert SECRET not in repr(options)
-    (found,) = asyncio.run(resolve_ranges(options))
-    values = [value for batch in read_arrow(options, found) for value in batch.column("value").to_pylist()]
+    (log_range,) = asyncio.run(resolve_ranges(options))
+    values = [
+        value for batch in read_arrow(options, log_range) for value in batch.column("value").to_pylist()
+    ]
     assert values == VALUES

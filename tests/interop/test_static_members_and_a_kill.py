@@ -1,7 +1,7 @@
-"""Static members (KIP-345) of every client's while the broker is killed and started again.
+"""Static members (KIP-345) of every client keep their partitions while the broker is killed and restarted.
 
-As with Apache Kafka the group is read back with its members: they go on with their partitions, no rebalance,
-and one that comes back under its instance id after that is given what it had, without the other noticing.
+As with Apache Kafka the group is restored with its members, which go on with their partitions without a
+rebalance. A member that returns under its instance id gets its own partitions; the other does not notice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Received = set[tuple[int, int]]
 
 
 def members_of(logd: LogdProcess) -> tuple[str, dict[str | None, str]]:
-    """The group's state, and by instance id the member id the broker knows."""
+    """Return the group's state, and the broker's member ids by instance id."""
     with RawClient(logd.port) as raw:
         raw.request(FindCoordinatorRequest(coordinator_keys=[GROUP]), 6)
         (group,) = raw.request(DescribeGroupsRequest(groups=[GROUP]), 5).groups
@@ -33,12 +33,12 @@ def members_of(logd: LogdProcess) -> tuple[str, dict[str | None, str]]:
 
 def read(received: Received, upto: int, *members: Member) -> None:
     """Poll until all records before `upto` of each partition are there, and commit."""
-    wanted = {(partition, offset) for partition in PARTITIONS for offset in range(upto)}
+    expected = {(partition, offset) for partition in PARTITIONS for offset in range(upto)}
 
     def has_come() -> bool:
         for member in members:
             received.update((partition, record[0]) for partition, record in member.poll())
-        return wanted <= received
+        return expected <= received
 
     wait_for(has_come)
     for member in members:
@@ -60,8 +60,8 @@ def test_they_go_on_and_come_back(tmp_path: Path, client: Client) -> None:
             fill(logd, TOPIC, 0, COUNT)
             read(received, COUNT, stays, goes)
             before, assignments = (stays.assigned, goes.assigned), (stays.assignments, goes.assignments)
-            state, known = members_of(logd)
-            assert (state, set(known)) == ("Stable", {"stays", "goes"})
+            state, first_ids = members_of(logd)
+            assert (state, set(first_ids)) == ("Stable", {"stays", "goes"})
             for kill in range(1, KILLS + 1):
                 logd.kill()
                 logd.start()
@@ -69,7 +69,7 @@ def test_they_go_on_and_come_back(tmp_path: Path, client: Client) -> None:
                 read(received, (kill + 1) * COUNT, stays, goes)
                 assert (stays.assigned, goes.assigned) == before
                 assert (stays.assignments, goes.assignments) == assignments, "there was a rebalance"
-                assert members_of(logd) == ("Stable", known)
+                assert members_of(logd) == ("Stable", first_ids)
             goes.close()
             logd.kill()
             logd.start()
@@ -80,7 +80,7 @@ def test_they_go_on_and_come_back(tmp_path: Path, client: Client) -> None:
             read(received, (KILLS + 2) * COUNT, stays, goes)
             assert stays.assignments == assignments[0], "the one that stayed was given partitions again"
             state, now_known = members_of(logd)
-            assert (state, now_known["stays"]) == ("Stable", known["stays"])
+            assert (state, now_known["stays"]) == ("Stable", first_ids["stays"])
         finally:
             stays.close()
             goes.close()

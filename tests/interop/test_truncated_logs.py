@@ -1,8 +1,8 @@
-"""What our client and streams make of a log that lost its end, Apache Kafka's and logd's alike (KIP-320).
+"""Our client and streams go on rightly in a log that lost its end, Apache Kafka's and logd's alike (KIP-320).
 
-Ten records have been read, the process is killed, the last three are gone from the disk, and five others are
-written in their place and behind. Whoever went on at offset 10 never saw the first three of those.
-The process is one for all tests, and the topic a test's own.
+Ten records are read and the broker is killed. The last three are then lost from its disk, and five others are
+written from offset 7 on. A reader that went on at offset 10 would miss the first three of the new ones.
+All tests share the broker process; each has its own topic.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def put(broker: Broker, tp: TopicPartition, values: Iterable[str]) -> None:
 
 
 def lose_power(broker: Broker, tp: TopicPartition, *, new: int = NEW) -> None:
-    """All but the first records are gone, and new ones are written."""
+    """Remove all but the first records, and write new ones."""
     broker.kill()
     (path,) = (broker.folder / "data" / str(tp)).glob("*.log")
     data = path.read_bytes()
@@ -73,12 +73,12 @@ def lose_power(broker: Broker, tp: TopicPartition, *, new: int = NEW) -> None:
 
 
 async def read(fetcher: BatchFetcher | Consumer, count: int) -> list[str]:
-    found: list[str] = []
+    values: list[str] = []
     async with asyncio.timeout(SECONDS):
-        while len(found) < count:
+        while len(values) < count:
             for fetched in await fetcher.fetch():
-                found += [record[3].decode() for record in fetched.records() if record[3] is not None]
-    return found
+                values += [record[3].decode() for record in fetched.records() if record[3] is not None]
+    return values
 
 
 @pytest.fixture(params=["by asking for the epoch's end", "by the fetch alone"])
@@ -106,7 +106,7 @@ async def test_a_fetcher_is_told_where_the_logs_part(broker: Broker, tp: TopicPa
 
 @deep
 def test_a_group_goes_on_where_the_logs_part(broker: Broker, tp: TopicPartition) -> None:
-    """It was away meanwhile; the epoch came back with its committed offset."""
+    """Groups that were stopped meanwhile learn of the truncation by the epoch of their committed offsets."""
 
     async def group(count: int) -> list[str]:
         async with (
@@ -114,18 +114,18 @@ def test_a_group_goes_on_where_the_logs_part(broker: Broker, tp: TopicPartition)
             Consumer(client, f"group-of-{tp.topic}", auto_offset_reset="earliest") as consumer,
         ):
             await consumer.subscribe([tp.topic])
-            found = await read(consumer, count)
+            values = await read(consumer, count)
             await consumer.commit()
-            return found
+            return values
 
     assert asyncio.run(group(READ)) == texts("old", READ)
     lose_power(broker, tp)
     assert asyncio.run(group(NEW)) == texts("new", NEW)
 
 
-def application(broker: Broker, tp: TopicPartition, state_dir: Path, seen: list[str]) -> KafkaStreams:
+def application(broker: Broker, tp: TopicPartition, state_dir: Path, values: list[str]) -> KafkaStreams:
     builder = StreamsBuilder(key_serde=bytes, value_serde=str)
-    builder.stream(tp.topic).foreach(lambda _, value: seen.append(value))
+    builder.stream(tp.topic).foreach(lambda _, value: values.append(value))
     return KafkaStreams(
         builder.build(),
         application_id=f"app-of-{tp.topic}",
@@ -139,15 +139,15 @@ def application(broker: Broker, tp: TopicPartition, state_dir: Path, seen: list[
 async def test_an_application_goes_on_where_the_logs_part(
     broker: Broker, tp: TopicPartition, tmp_path: Path
 ) -> None:
-    seen: list[str] = []
-    async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, seen) as app:
+    values: list[str] = []
+    async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, values) as app:
         await app.wait_until_caught_up()
-        assert seen == texts("old", READ)
+        assert values == texts("old", READ)
         await asyncio.to_thread(lose_power, broker, tp)
-        while len(seen) < READ + NEW:  # noqa: ASYNC110 - there is no event to wait for
+        while len(values) < READ + NEW:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
         await app.wait_until_caught_up()
-        assert seen[READ:] == texts("new", NEW)
+        assert values[READ:] == texts("new", NEW)
 
 
 @deep
@@ -155,15 +155,18 @@ async def test_an_application_goes_on_where_the_logs_part(
 def test_an_application_that_was_away_goes_on_there_too(
     broker: Broker, tp: TopicPartition, tmp_path: Path, new: int
 ) -> None:
-    """A position beyond the end was taken for a topic made anew, and all was read, and counted, again."""
-    seen: list[str] = []
+    """Positions beyond the log's end do not reset an application.
+
+    Once such a position was taken for a topic that was created again, and all records were counted twice.
+    """
+    values: list[str] = []
 
     async def run_once() -> None:
-        async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, seen) as app:
+        async with asyncio.timeout(SECONDS), application(broker, tp, tmp_path, values) as app:
             await app.wait_until_caught_up()
 
     asyncio.run(run_once())
-    assert seen == texts("old", READ)
+    assert values == texts("old", READ)
     lose_power(broker, tp, new=new)
     asyncio.run(run_once())
-    assert seen[READ:] == texts("new", new)
+    assert values[READ:] == texts("new", new)

@@ -41,7 +41,7 @@ def put(logd: LogdProcess, text: str, count: int) -> None:
 
 
 def lose_power(logd: LogdProcess) -> None:
-    """All but the first records are gone, and five new ones are written."""
+    """Remove all but the first records, and write five new ones."""
     logd.kill()
     (path,) = (logd.folder / "data" / "t-0").glob("*.log")
     data = path.read_bytes()
@@ -52,7 +52,7 @@ def lose_power(logd: LogdProcess) -> None:
 
 
 def librdkafka(logd: LogdProcess, reset: str) -> Consumer:
-    """A consumer that has read all ten."""
+    """Return a consumer that has read all ten records."""
     consumer = Consumer(
         {
             "bootstrap.servers": logd.bootstrap,
@@ -69,20 +69,20 @@ def librdkafka(logd: LogdProcess, reset: str) -> Consumer:
 
 
 def read(consumer: Consumer, count: int) -> list[str]:
-    found: list[str] = []
-    while len(found) < count:
+    values: list[str] = []
+    while len(values) < count:
         message = consumer.poll(SECONDS)
-        assert message is not None, f"nothing came behind {found}"
+        assert message is not None, f"nothing came behind {values}"
         if message.error() is None:
-            found.append(message.value().decode())
+            values.append(message.value().decode())
         elif message.error().code() in (KafkaError._LOG_TRUNCATION, KafkaError._AUTO_OFFSET_RESET):
             raise KafkaException(message.error())
-    return found
+    return values
 
 
 @deep
 def test_librdkafka_is_told(logd: LogdProcess) -> None:
-    """With auto.offset.reset=error the application hears of it."""
+    """Truncation is reported to an application with auto.offset.reset=error."""
     consumer = librdkafka(logd, "error")
     lose_power(logd)
     with pytest.raises(KafkaException, match=r"(?i)truncat"):
@@ -105,12 +105,12 @@ async def test_our_own_consumer_goes_on_in_the_new_epoch(logd: LogdProcess) -> N
     """
 
     async def values(consumer: OurConsumer, count: int) -> list[bytes | None]:
-        found: list[bytes | None] = []
-        while len(found) < count:
+        values_so_far: list[bytes | None] = []
+        while len(values_so_far) < count:
             async with asyncio.timeout(SECONDS):
                 for fetched in await consumer.fetch():
-                    found += [record[3] for record in fetched.records()]
-        return found
+                    values_so_far += [record[3] for record in fetched.records()]
+        return values_so_far
 
     async with (
         Client(logd.bootstrap) as client,

@@ -37,7 +37,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work``, done in the loop."""
+    """Run ``work`` in the event loop and return its result."""
     return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, SECONDS), _loop()).result()
 
 
@@ -96,13 +96,13 @@ async def _consume(bootstrap: str, partition: TopicPartition, count: int) -> lis
         consumer.assign([partition])
         records: list[Record] = []
         while len(records) < count:
-            found = await consumer.getmany(timeout_ms=200, max_records=count - len(records))
-            records += map(to_record, found.get(partition, ()))
+            batches = await consumer.getmany(timeout_ms=200, max_records=count - len(records))
+            records += map(to_record, batches.get(partition, ()))
         return records
 
 
 def to_record(message: Any) -> Record:
-    """A message as the tests compare it."""
+    """Return a message in the form that the tests compare."""
     return message.offset, message.timestamp, message.key, message.value, tuple(message.headers)
 
 
@@ -110,8 +110,8 @@ def offset_for_time(bootstrap: str, topic: str, timestamp: int) -> int | None:
     async def find() -> int | None:
         partition = TopicPartition(topic, 0)
         async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
-            found = (await consumer.offsets_for_times({partition: timestamp}))[partition]
-            return None if found is None else found.offset
+            position = (await consumer.offsets_for_times({partition: timestamp}))[partition]
+            return None if position is None else position.offset
 
     return run(find())
 
@@ -129,7 +129,7 @@ class AioMember(ConsumerRebalanceListener):
         instance: str | None = None,
     ) -> None:
         self.assignments = 0
-        self._held: set[int] = set()
+        self._partitions: set[int] = set()
         self._consumer: AIOKafkaConsumer
         self._getting: asyncio.Future[dict[TopicPartition, list[Any]]] | None = None
         run(
@@ -153,15 +153,15 @@ class AioMember(ConsumerRebalanceListener):
         self._started = asyncio.ensure_future(self._consumer.start())
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-        self._held.clear()
+        self._partitions.clear()
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         self.assignments += 1
-        self._held = {partition.partition for partition in assigned}
+        self._partitions = {partition.partition for partition in assigned}
 
     @property
     def assigned(self) -> frozenset[int]:
-        return frozenset(self._held)
+        return frozenset(self._partitions)
 
     def poll(self) -> list[tuple[int, Record]]:
         return run(self._poll())
@@ -177,8 +177,10 @@ class AioMember(ConsumerRebalanceListener):
         await asyncio.wait([self._getting], timeout=0.5)
         if not self._getting.done():
             return []
-        found, self._getting = self._getting.result(), None
-        return [(tp.partition, to_record(message)) for tp, messages in found.items() for message in messages]
+        batches, self._getting = self._getting.result(), None
+        return [
+            (tp.partition, to_record(message)) for tp, messages in batches.items() for message in messages
+        ]
 
     def commit(self) -> None:
         run(self._consumer.commit())

@@ -1,4 +1,4 @@
-"""What the tests ask of every foreign client, so that one test can speak to all of them."""
+"""Interface to every foreign client, so that one test can run with all of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from kafka_client.records import NewRecord, Record
 
 SECONDS = 100.0
-"""What every wait is bounded by: far more than any takes, on a busy machine too."""
+"""Limit of every wait: far more than any wait takes, even on a busy machine."""
 SESSION_MS = 30_000
-"""Of a group's member: longer than the broker, or the client, is ever held up."""
+"""Session timeout of a group's member: longer than the broker or the client ever stalls."""
 
 LIBRARIES = {"confluent": "confluent_kafka", "aio": "aiokafka", "python": "kafka"}
 """Modules beside this one, and the library each is for."""
@@ -72,7 +72,7 @@ class Client(Protocol):
         """Read the first ``count`` records of a partition."""
 
     def offset_for_time(self, bootstrap: str, topic: str, timestamp: int) -> int | None:
-        """The first offset of partition 0 at or after a time; None when there is none."""
+        """Return the first offset of partition 0 at or after a time; None if there is none."""
 
     def member(
         self,
@@ -87,7 +87,7 @@ class Client(Protocol):
 
 
 def load(name: str) -> Client:
-    """One of ``tests.interop.clients``; skips when its library is not installed."""
+    """Return a client of ``tests.interop.clients``; skip the test if its library is not installed."""
     pytest.importorskip(LIBRARIES[name])
     return importlib.import_module(f"tests.interop.clients.{name}")  # type: ignore[return-value]
 
@@ -99,8 +99,8 @@ def wait_until(
     deadline = time.monotonic() + seconds
     received: list[tuple[int, Record]] = []
     while not condition():
-        held = [sorted(member.assigned) for member in members]
-        assert time.monotonic() < deadline, f"not in {seconds} s; held: {held}, received {len(received)}"
+        assigned = [sorted(member.assigned) for member in members]
+        assert time.monotonic() < deadline, f"not in {seconds} s; held: {assigned}, received {len(received)}"
         for member in members:
             received += member.poll()
     return received

@@ -79,7 +79,7 @@ def consume(bootstrap: str, topic: str, count: int, partition: int = 0) -> list[
 
 
 def to_record(message: Message) -> Record:
-    """A message as the tests compare it; raises what it carries as an error."""
+    """Return a message in the form that the tests compare; raise its error if it carries one."""
     if (error := message.error()) is not None:
         raise KafkaException(error)
     headers = tuple((key, value) for key, value in message.headers() or ())
@@ -88,9 +88,9 @@ def to_record(message: Message) -> Record:
 
 def offset_for_time(bootstrap: str, topic: str, timestamp: int) -> int | None:
     consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": "unused"})
-    (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, timestamp)], timeout=SECONDS)
+    (position,) = consumer.offsets_for_times([TopicPartition(topic, 0, timestamp)], timeout=SECONDS)
     consumer.close()
-    return None if found.offset == OFFSET_END else found.offset
+    return None if position.offset == OFFSET_END else position.offset
 
 
 class ConfluentMember:
@@ -120,25 +120,27 @@ class ConfluentMember:
         self.consumer = Consumer(settings)
         self.assignments = 0
         self._topic = topic
-        self._held: set[int] = set()
+        self._partitions: set[int] = set()
         self._incremental = strategy == "cooperative-sticky"
-        self.consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._gone, on_lost=self._gone)
+        self.consumer.subscribe(
+            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.assignments += 1
         if not self._incremental:
-            self._held.clear()
-        self._held |= {partition.partition for partition in partitions}
+            self._partitions.clear()
+        self._partitions |= {partition.partition for partition in partitions}
 
-    def _gone(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._held -= {partition.partition for partition in partitions}
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._partitions -= {partition.partition for partition in partitions}
 
     @property
     def assigned(self) -> frozenset[int]:
-        return frozenset(self._held)
+        return frozenset(self._partitions)
 
     def poll(self) -> list[tuple[int, Record]]:
-        return [(found.partition(), to_record(found)) for found in self.consumer.consume(1000, 0.05)]
+        return [(message.partition(), to_record(message)) for message in self.consumer.consume(1000, 0.05)]
 
     def commit(self) -> None:
         self.consumer.commit(asynchronous=False)

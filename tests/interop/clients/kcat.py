@@ -13,12 +13,12 @@ from tests.interop.clients.base import SECONDS
 COMMAND = shutil.which("kcat") or shutil.which("kafkacat")
 
 
-def kcat(bootstrap: str, *arguments: str, given: str = "") -> str:
-    """What kcat prints."""
+def kcat(bootstrap: str, *arguments: str, stdin: str = "") -> str:
+    """Run kcat and return its output."""
     assert COMMAND is not None
     done = subprocess.run(
         [COMMAND, "-b", bootstrap, "-m", str(int(SECONDS)), *arguments],
-        input=given.encode(),
+        input=stdin.encode(),
         capture_output=True,
         timeout=SECONDS,
         check=False,
@@ -37,11 +37,11 @@ def produce(
     """Write (key, value) to partition 0; empty ones become null."""
     named = [part for key, value in headers for part in ("-H", f"{key}={value}")]
     lines = "".join(f"{key}|{value}\n" for key, value in pairs)
-    kcat(bootstrap, "-P", "-t", topic, "-p", "0", "-K", "|", "-Z", "-z", codec, *named, given=lines)
+    kcat(bootstrap, "-P", "-t", topic, "-p", "0", "-K", "|", "-Z", "-z", codec, *named, stdin=lines)
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[Record]:
-    """The first ``count`` records of partition 0, whose keys, values and headers have to be text."""
+    """Return the first ``count`` records of partition 0; keys, values and headers must be text."""
     printed = kcat(
         bootstrap, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count), "-J", "-q", "-u"
     )

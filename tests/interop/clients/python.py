@@ -64,28 +64,28 @@ def produce(
 
 def consume(bootstrap: str, topic: str, count: int, partition: int = 0) -> list[Record]:
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", check_crcs=True)
-    wanted = TopicPartition(topic, partition)
-    consumer.assign([wanted])
+    assigned = TopicPartition(topic, partition)
+    consumer.assign([assigned])
     records: list[Record] = []
     deadline = time.monotonic() + SECONDS
     while len(records) < count and time.monotonic() < deadline:
-        found = consumer.poll(200, max_records=count - len(records))
-        records += map(to_record, found.get(wanted, ()))
+        batches = consumer.poll(200, max_records=count - len(records))
+        records += map(to_record, batches.get(assigned, ()))
     consumer.close()
     return records
 
 
 def to_record(message: Any) -> Record:
-    """A message as the tests compare it."""
+    """Return a message in the form that the tests compare."""
     return message.offset, message.timestamp, message.key, message.value, tuple(map(tuple, message.headers))
 
 
 def offset_for_time(bootstrap: str, topic: str, timestamp: int) -> int | None:
     partition = TopicPartition(topic, 0)
     consumer = KafkaConsumer(bootstrap_servers=bootstrap)
-    found = consumer.offsets_for_times({partition: timestamp})[partition]
+    position = consumer.offsets_for_times({partition: timestamp})[partition]
     consumer.close()
-    return None if found is None else int(found.offset)
+    return None if position is None else int(position.offset)
 
 
 class PythonMember(ConsumerRebalanceListener):

@@ -35,7 +35,7 @@ def new_broker() -> Callable[[Path], Broker]:
 def broker(
     new_broker: Callable[[Path], Broker], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """One for all tests that leave it alone."""
+    """Yield a broker that is shared by all tests that do not stop it."""
     with new_broker(tmp_path_factory.mktemp("transactions")) as process:
         yield process
     assert "Traceback" not in process.log
@@ -43,5 +43,5 @@ def broker(
 
 @pytest.fixture(params=LIBRARIES)
 def library(request: pytest.FixtureRequest) -> Library:
-    """Every library in turn."""
+    """Return each library in turn."""
     return load(request.param)

@@ -1,11 +1,11 @@
-"""A process that reads one topic and writes another, a transaction for every handful of records.
+"""A process that copies one topic into another, in a transaction for every handful of records.
 
     python -m tests.interop.transactions.copier LIBRARY BOOTSTRAP SOURCE TARGET PARTITIONS COUNT
 
-Every fourth transaction is aborted, after everything was sent. It tells each step on its output, so that it,
-or the broker, can be killed at that very step, and waits for a line on its input after each transaction. It
-ends when the group has committed all COUNT records of SOURCE. Whatever cannot be mended by aborting ends it
-with status 1: it is to be started again then.
+Every fourth transaction is aborted after everything was sent. The process prints each step, so that a test
+can kill the process or the broker at that step. After each transaction the process waits for a line on its
+input. It ends when the group has committed all COUNT records of SOURCE. An error that an abort cannot mend
+ends it with status 1, and the test has to start it again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ STEPS = ("begun", "sent", "flushed", "offsets", "ended")
 
 
 def copied(value: bytes) -> bytes:
-    """What becomes of a value on its way."""
+    """Return the copy of a value."""
     return b"copy of " + value
 
 
 def aborted(value: bytes) -> bytes:
-    """The same in a transaction that is to be aborted."""
+    """Return the copy of a value in a transaction that is to be aborted."""
     return b"aborted " + value
 
 
@@ -35,7 +35,7 @@ def tell(step: str) -> None:
 
 
 def end() -> None:
-    """A transaction has ended; the next one begins when whoever started this process says so."""
+    """Report the end of a transaction, and wait until the parent process asks for the next one."""
     tell("ended")
     sys.stdin.readline()
 

@@ -29,7 +29,7 @@ SECONDS = 300.0
 
 
 def headers(broker: Broker, topic: str, partition: int) -> list[BatchHeader]:
-    """The batches in a partition's files."""
+    """Return the headers of the batches in a partition's files."""
     (log,) = (broker.folder / "data" / f"{topic}-{partition}").glob("*.log")
     return [header for _, header in iter_batches(log.read_bytes())]
 
@@ -87,17 +87,17 @@ def test_kafkas_tool_reads_the_internal_topics(
 
 
 def run(tool: str, *arguments: str) -> list[dict[str, Any]]:
-    """What one of Kafka's verifiable tools says, an object for each line."""
+    """Run one of Kafka's verifiable tools and return its output, an object for each line."""
     done = java.run_tool(f"org.apache.kafka.tools.{tool}", *arguments)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def produced(where: Sequence[str], prefix: int) -> list[str]:
-    """The values of so many records that VerifiableProducer wrote; each begins with the prefix."""
-    asked = ["--topic", "source", "--max-messages", str(COUNT), "--value-prefix", str(prefix)]
-    told = run("VerifiableProducer", *where, *asked)
-    values = sorted(fact["value"] for fact in told if fact["name"] == "producer_send_success")
+    """Write records by VerifiableProducer and return their values, which begin with the prefix."""
+    options = ["--topic", "source", "--max-messages", str(COUNT), "--value-prefix", str(prefix)]
+    facts = run("VerifiableProducer", *where, *options)
+    values = sorted(fact["value"] for fact in facts if fact["name"] == "producer_send_success")
     assert len(values) == COUNT
     return values
 
@@ -133,7 +133,7 @@ class MessageCopier:
         return self._log.read_text()
 
     def wait_for_progress(self) -> None:
-        """Until it has told of copied records twice more."""
+        """Wait until the program has reported copied records twice more."""
         before = self.log.count('"consumed"')
         deadline = time.monotonic() + SECONDS
         while self.log.count('"consumed"') < before + 2:
@@ -172,9 +172,17 @@ def test_kafkas_own_tools(tmp_path: Path, new_broker: Callable[[Path], Broker]) 
 
         settings = tmp_path / "consumer.properties"
         settings.write_text("isolation.level=read_committed\n")
-        asked = ["--topic", "target", "--group-id", "readers", "--max-messages", str(2 * COUNT), "--verbose"]
-        told = run("VerifiableConsumer", *where, *asked, "--consumer.config", str(settings))
-        assert sorted(fact["value"] for fact in told if fact["name"] == "record_data") == values
+        options = [
+            "--topic",
+            "target",
+            "--group-id",
+            "readers",
+            "--max-messages",
+            str(2 * COUNT),
+            "--verbose",
+        ]
+        facts = run("VerifiableConsumer", *where, *options, "--consumer.config", str(settings))
+        assert sorted(fact["value"] for fact in facts if fact["name"] == "record_data") == values
         confluent = load("confluent")
         committed = confluent.read(broker.bootstrap, "target", 1, committed=True)
         assert sorted(value.decode() for value in committed) == values

@@ -1,4 +1,4 @@
-"""What transactions promise, through every client library."""
+"""Transactions keep their guarantees with every client library."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def expect(library: Library, broker: Broker, topic: str, *, committed: list[byte
 def until(look: Callable[[], object], expected: object) -> None:
     """Look until what is expected is there."""
     deadline = time.monotonic() + SECONDS
-    while (found := look()) != expected:
-        assert time.monotonic() < deadline, f"{found} instead of {expected}"
+    while (state := look()) != expected:
+        assert time.monotonic() < deadline, f"{state} instead of {expected}"
 
 
 @deep
 def test_commit_and_abort(library: Library, broker: Broker, topic: str) -> None:
-    """All partitions or none; who does not ask for committed records sees all."""
+    """Committed readers see a transaction in all partitions or in none; other readers see all records."""
     producer = library.producer(broker.bootstrap, topic)
     for name, end in ((b"a", producer.commit), (b"b", producer.abort), (b"c", producer.commit)):
         producer.begin()
@@ -55,7 +55,7 @@ def test_commit_and_abort(library: Library, broker: Broker, topic: str) -> None:
 
 @deep
 def test_open(library: Library, broker: Broker, topic: str) -> None:
-    """Nothing behind an open transaction is stable, whoever wrote it."""
+    """Records after the start of an open transaction are not stable, not even another producer's."""
     first, second = (library.producer(broker.bootstrap, f"{topic}-{name}") for name in "ab")
     first.begin()
     first.send(topic, b"open", 0)
@@ -64,17 +64,17 @@ def test_open(library: Library, broker: Broker, topic: str) -> None:
     second.send(topic, b"behind", 0)
     second.send(topic, b"elsewhere", 1)
     second.commit()
-    found = [b"behind", b"elsewhere", b"open"]
-    expect(library, broker, topic, committed=[b"elsewhere"], all=found)
+    values = [b"behind", b"elsewhere", b"open"]
+    expect(library, broker, topic, committed=[b"elsewhere"], all=values)
     first.abort()
-    expect(library, broker, topic, committed=[b"behind", b"elsewhere"], all=found)
+    expect(library, broker, topic, committed=[b"behind", b"elsewhere"], all=values)
     first.close()
     second.close()
 
 
 @deep
 def test_fencing(library: Library, broker: Broker, topic: str) -> None:
-    """A second producer of the same transactional id ends the first one's transaction and takes its place."""
+    """Starting a second producer of a transactional id aborts the first one's transaction and fences it."""
     zombie = library.producer(broker.bootstrap, topic)
     zombie.begin()
     zombie.send(topic, b"zombie", 0)
@@ -93,7 +93,7 @@ def test_fencing(library: Library, broker: Broker, topic: str) -> None:
 
 @deep
 def test_timeout(library: Library, broker: Broker, topic: str) -> None:
-    """A transaction that takes too long is aborted; its producer cannot commit it any more."""
+    """Transactions that take too long are aborted, and their producer cannot commit them any more."""
     slow = library.producer(broker.bootstrap, topic, timeout_ms=4000)
     other = library.producer(broker.bootstrap, f"{topic}-other")
     slow.begin()

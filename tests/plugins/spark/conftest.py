@@ -1,4 +1,4 @@
-"""One broker and one Spark driver for all tests here; Spark starts while the first tests prepare."""
+"""Fixtures of one broker and one Spark driver for all tests; Spark starts while the first tests prepare."""
 
 from __future__ import annotations
 

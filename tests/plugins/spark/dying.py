@@ -24,17 +24,17 @@ from tests.plugins.spark.log import Log
 from tests.plugins.spark.sink_task import SCHEMA, start_task
 
 STEPS = {
-    "claim aside": False,  # the manifest of the claim has no name yet
-    "claimed": False,  # what others have left behind is there still
-    "planned": False,  # Spark was not asked yet
-    "written": False,  # Spark's files are whole
-    "batch aside": False,  # the batch's manifest has no name yet
-    "batch linked": True,  # it has its name, which the worker does not know
-    "committed": True,  # the worker knows, and has not told anybody
+    "claim aside": False,  # The claim's manifest is written and not linked yet.
+    "claimed": False,  # Files of earlier workers are still there.
+    "planned": False,  # Spark has not begun.
+    "written": False,  # Spark's files are complete.
+    "batch aside": False,  # The batch's manifest is written and not linked yet.
+    "batch linked": True,  # The batch's manifest is linked; the worker does not know.
+    "committed": True,  # The worker knows, and has committed no offset.
 }
 """Where a worker dies, and whether its batch is in the table then."""
 WRITING = "writing"
-"""One step more: Spark is in the midst of the files."""
+"""A further step: Spark is writing the files."""
 
 
 class Elsewhere(SparkDriver):
@@ -90,7 +90,7 @@ def patch(
 
 
 def being_written(path: Path) -> bool:
-    """Whether Spark is at a batch's files: begun, and not yet in their place."""
+    """Return True while Spark writes a batch's files: they are begun, and not yet in their place."""
     with contextlib.suppress(OSError):
         return any(path.glob("data/*/_temporary/**/*.parquet"))
     return False

@@ -17,7 +17,7 @@ SCHEMA = {"value.schema": "carrier STRING, delay DOUBLE", "key.format": "string"
 
 
 def delays(start: int, count: int) -> list[NewRecord]:
-    """An update of one of three airlines each, a month apart."""
+    """Return updates of three airlines in turn, a month apart."""
     return [
         (
             i * MONTH,
@@ -34,8 +34,10 @@ def start_task(log: Log, topic: str, path: Path, **settings: str) -> SparkSinkTa
     task.context = RangeSinkContext(
         connector="sink", task_id=0, group_id="connect-sink", bootstrap_servers=log.bootstrap, topics=(topic,)
     )
-    given = {key.replace("_", "."): value for key, value in settings.items()}
-    task.start({"name": "sink", "connector.class": "SparkSink", "topics": topic, "path": str(path), **given})
+    properties = {key.replace("_", "."): value for key, value in settings.items()}
+    task.start(
+        {"name": "sink", "connector.class": "SparkSink", "topics": topic, "path": str(path), **properties}
+    )
     return task
 
 

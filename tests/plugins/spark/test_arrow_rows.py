@@ -44,10 +44,10 @@ def test_rows_are_the_records_of_the_range(
     codec: Codec,
     append_time: bool,
 ) -> None:
-    wanted = LogRange("orders", 3, start, start + size)
-    builder = arrow._Builder(wanted, include_headers)
+    log_range = LogRange("orders", 3, start, start + size)
+    builder = arrow._Builder(log_range, include_headers)
     expected: list[dict[str, object]] = []
-    found: list[dict[str, object]] = []
+    actual: list[dict[str, object]] = []
     offset = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow, "ROWS", at_once)
@@ -58,9 +58,9 @@ def test_rows_are_the_records_of_the_range(
             offset += len(part)
             for full in builder.add(read_header(batch), memoryview(batch)):
                 assert full.num_rows == at_once
-                found += full.to_pylist()
+                actual += full.to_pylist()
             for at, timestamp, key, value, named in decode_records(batch):
-                if not wanted.start <= at < wanted.end:
+                if not log_range.start <= at < log_range.end:
                     continue
                 row: dict[str, object] = {
                     "key": key,
@@ -75,23 +75,23 @@ def test_rows_are_the_records_of_the_range(
                     row["headers"] = [{"key": n, "value": v} for n, v in named] or None
                 expected.append(row)
         if builder.rows:
-            found += builder.take().to_pylist()
-    assert found == expected
+            actual += builder.take().to_pylist()
+    assert actual == expected
 
 
 def test_large_records_are_given_out_before_a_column_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "GATHERED_BYTES_MAX", 1000)
     builder = arrow._Builder(LogRange("orders", 0, 0, 100), include_headers=True)
     sizes = [300, 300, 300, 300, 5000, 10]
-    found = []
+    batches = []
     for offset, size in enumerate(sizes):
         batch = build_batch([(0, None, bytes(size), ())], base_offset=offset)
-        found += builder.add(read_header(batch), memoryview(batch))
-    found.append(builder.take())
-    assert [[len(row["value"]) for row in each.to_pylist()] for each in found] == [
+        batches += builder.add(read_header(batch), memoryview(batch))
+    batches.append(builder.take())
+    assert [[len(row["value"]) for row in each.to_pylist()] for each in batches] == [
         [300, 300, 300],
         [300],
         [5000],
         [10],
     ]
-    assert [offset for each in found for offset in each["offset"].to_pylist()] == list(range(6))
+    assert [offset for each in batches for offset in each["offset"].to_pylist()] == list(range(6))

@@ -33,8 +33,8 @@ sys.stdin.read()
 def test_other_processes_may_query_through_the_socket(driver: SparkDriver) -> None:
     driver.wait_ready()
     assert driver.socket_path is not None
-    asked = {"query": "SELECT 1 AS one, date'2013-01-01' AS day, X'ff' AS raw", "tables": {}, "limit": 1}
-    assert call_driver(driver.socket_path, "sql", asked) == [{"one": 1, "day": "2013-01-01", "raw": "ff"}]
+    question = {"query": "SELECT 1 AS one, date'2013-01-01' AS day, X'ff' AS raw", "tables": {}, "limit": 1}
+    assert call_driver(driver.socket_path, "sql", question) == [{"one": 1, "day": "2013-01-01", "raw": "ff"}]
     with pytest.raises(JobFailed, match="no call named exit"):
         call_driver(driver.socket_path, "exit", {})
     with pytest.raises(JobFailed, match="PARSE_SYNTAX_ERROR") as caught:
@@ -48,7 +48,7 @@ def test_nobody_at_the_socket_is_a_driver_that_died(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("message", "kind"),
     [
         (
             "Py4JJavaError: An error occurred while calling o184.parquet.\n: "
@@ -65,7 +65,7 @@ def test_nobody_at_the_socket_is_a_driver_that_died(tmp_path: Path) -> None:
     ],
 )
 def test_what_was_killed_or_away_meanwhile_is_worth_another_try(
-    tmp_path: Path, said: str, kind: type[Exception]
+    tmp_path: Path, message: str, kind: type[Exception]
 ) -> None:
     """Spark's words as it said them when its Python worker was killed, and when the broker stood still.
 
@@ -79,7 +79,7 @@ def test_what_was_killed_or_away_meanwhile_is_worth_another_try(
             connection, _ = listener.accept()
             with connection, connection.makefile("rw") as lines:
                 lines.readline()
-                lines.write(json.dumps({"error": said}) + "\n")
+                lines.write(json.dumps({"error": message}) + "\n")
 
         answering = threading.Thread(target=answer)
         answering.start()
@@ -122,7 +122,7 @@ def test_a_driver_ends_and_tidies_up_when_its_parent_is_killed() -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Not so for one that has ended and waits to be collected by whoever adopted it."""
+    """Return True if the process runs; False if it has ended and only waits for its parent to collect it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

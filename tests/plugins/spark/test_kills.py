@@ -1,8 +1,8 @@
 """SIGKILL of the sink's worker, of Spark's driver process and of its JVM.
 
-Fault model: a process ends at once, between any two of its steps or in the midst of a file of Spark's; the
-disk keeps what was written. Whoever comes next has to find every record once, nothing of the dead one in the
-table, and nothing it left behind in its folder.
+Fault model: a process ends at once, between any two of its steps or while Spark writes a file; the disk keeps
+what was written. The next process has to write every record once. The table must have no uncommitted data of
+the killed process, and its folder none of that process's files.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def run_worker(step: str, log: Log, topic: str, path: Path, socket: object) -> N
 
 
 def only_the_tables_own(table: ParquetTable) -> bool:
-    """Whether the table's folders hold what its manifests name, and nothing else."""
-    kept = {Path(file.path).parts[1] for file in table.files()}
+    """Return True if the table's folders hold the files that its manifests name, and no others."""
+    listed = {Path(file.path).parts[1] for file in table.files()}
     manifests = {f"{number:08d}.json" for number in table.numbers()}
-    return kept == set(os.listdir(table.data_path)) and manifests == set(
+    return listed == set(os.listdir(table.data_path)) and manifests == set(
         os.listdir(table.path / "_manifests")
     )
 
@@ -65,7 +65,7 @@ def only_the_tables_own(table: ParquetTable) -> bool:
 def test_a_worker_killed_at_any_step_leaves_every_record_once(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
-    """Each dies in the next one's way: its claim, its folder or its manifest is there."""
+    """Records are there once though each killed worker leaves a claim, a folder or a manifest."""
     topic, table = new_name(), ParquetTable(tmp_path)
     log.create(topic)
     driver.wait_ready()
@@ -98,24 +98,24 @@ def test_a_worker_killed_at_any_step_leaves_every_record_once(
 
 
 def children(pid: int, command: str) -> list[int]:
-    """A process's children that run `command`."""
-    found = []
+    """Return the ids of a process's children that run `command`."""
+    ids = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
             if name.startswith(command) and int(rest.split()[1]) == pid:
-                found.append(int(stat.parent.name))
-    return found
+                ids.append(int(stat.parent.name))
+    return ids
 
 
 def driver_of(driver: SparkDriver) -> int:
-    """The driver's process."""
+    """Return the id of the driver's process."""
     assert driver.pid is not None
     return driver.pid
 
 
 def java_of(driver: SparkDriver) -> int:
-    """The JVM's process."""
+    """Return the id of the JVM's process."""
     (java,) = children(driver_of(driver), "java")
     return java
 
@@ -140,7 +140,7 @@ def start_without_python(driver: SparkDriver) -> None:
 
 
 def run_until_done(task: SparkSinkTask, log: Log, topic: str, end: int) -> None:
-    """As the worker does: what may be tried again is."""
+    """Run the task to `end` as the worker does, and try retriable errors again."""
     ends = log.ends(topic)
 
     def done() -> bool:
@@ -168,20 +168,20 @@ class Filled:
 
 @pytest.fixture(scope="module")
 def filled(log: Log, tmp_path_factory: pytest.TempPathFactory) -> Filled:
-    """One for all deaths of Spark: each goes on where the one before left the table."""
-    found = Filled(log, "killed-again-and-again", tmp_path_factory.mktemp("table"))
-    log.create(found.topic)
-    return found
+    """Return a table for all tests that kill Spark: each goes on where the one before left it."""
+    fed = Filled(log, "killed-again-and-again", tmp_path_factory.mktemp("table"))
+    log.create(fed.topic)
+    return fed
 
 
 def offsets_in(table: ParquetTable) -> list[int]:
-    """Of every row: read without Spark, which would take longer."""
+    """Return the offset of every row, read without Spark, which would take longer."""
     import pyarrow.parquet as pq
 
-    found: list[int] = []
+    offsets: list[int] = []
     for file in table.files():
-        found += pq.ParquetFile(table.path / file.path).read(columns=["offset"])["offset"].to_pylist()
-    return found
+        offsets += pq.ParquetFile(table.path / file.path).read(columns=["offset"])["offset"].to_pylist()
+    return offsets
 
 
 VICTIMS = {"driver": driver_of, "JVM": java_of}
@@ -228,8 +228,10 @@ def killing(victim: int, moment: str, task: SparkSinkTask, driver: SparkDriver) 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_spark_killed_is_started_again(driver: SparkDriver, filled: Filled, victim: str, moment: str) -> None:
-    """What it was at is written by the next one. With all files there the commit goes through without it; and
-    the next one starts while the process that looks for data sources is killed: ours was not found for good.
+    """Batches that the killed Spark was writing are written by the next one.
+
+    If all files are there, the commit succeeds without Spark. The next one also starts if the process that
+    looks up data sources is killed; once our data source was then never found again.
     """
     log, topic, path = filled.log, filled.topic, filled.path
     filled.produce(*([delays(0, 100) * 20] * (MANY // 2000) if moment == "amid a file" else [delays(0, 5)]))

@@ -44,8 +44,8 @@ def test_what_is_named_twice_is_read_once() -> None:
 
 
 def test_a_fetch_need_not_wait() -> None:
-    given = {"kafka.fetch.min.bytes": "0", "kafka.fetch.max.wait.ms": "0"}
-    assert parse_options({**BASE, **given}).fetch == {"fetch_min_bytes": 0, "fetch_max_wait_ms": 0}
+    properties = {"kafka.fetch.min.bytes": "0", "kafka.fetch.max.wait.ms": "0"}
+    assert parse_options({**BASE, **properties}).fetch == {"fetch_min_bytes": 0, "fetch_max_wait_ms": 0}
 
 
 def test_the_sink_s_own_reads_are_in_the_rack_its_consumer_is_given() -> None:
@@ -155,20 +155,20 @@ def test_options_of_sparks_kafka_source_that_have_no_effect_here_are_told(
 
 
 def test_what_spark_itself_puts_among_the_options_is_no_matter() -> None:
-    """As `load("path")` and `CREATE TABLE … USING millstream` do."""
+    """Options that Spark adds, as for `load("path")` and `CREATE TABLE … USING millstream`, are ignored."""
     sparks = {"path": "x", "paths": "[]", "owner": "me", "provider": "millstream", "option.subscribe": "a"}
     assert parse_options({**BASE, **sparks}).topics == ("a", "b")
 
 
 def test_ranges_outside_of_the_log() -> None:
-    wanted = LogRange("t", 0, 10, 20)
-    assert within_log(wanted, 0, 30, True) == wanted
+    log_range = LogRange("t", 0, 10, 20)
+    assert within_log(log_range, 0, 30, True) == log_range
     for earliest, latest in ((11, 30), (0, 19)):
         with pytest.raises(DataLost):
-            within_log(wanted, earliest, latest, True)
-    assert within_log(wanted, 12, 18, False) == LogRange("t", 0, 12, 18)
-    assert within_log(wanted, 25, 30, False) == LogRange("t", 0, 25, 25)
-    assert within_log(wanted, 0, 5, False) == LogRange("t", 0, 5, 5)
+            within_log(log_range, earliest, latest, True)
+    assert within_log(log_range, 12, 18, False) == LogRange("t", 0, 12, 18)
+    assert within_log(log_range, 25, 30, False) == LogRange("t", 0, 25, 25)
+    assert within_log(log_range, 0, 5, False) == LogRange("t", 0, 5, 5)
 
 
 def test_one_range_a_partition_and_large_ones_split() -> None:

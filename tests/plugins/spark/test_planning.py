@@ -15,7 +15,7 @@ ID = b"\1" * 16
 
 
 def state(**offsets: dict[int, int]) -> Manifest:
-    positions = {t: TopicPosition(topic_id=ID.hex(), offsets=found) for t, found in offsets.items()}
+    positions = {t: TopicPosition(topic_id=ID.hex(), offsets=offsets_of) for t, offsets_of in offsets.items()}
     return Manifest(number=1, writer="w", committed_at_ms=0, positions=positions)
 
 
@@ -55,11 +55,11 @@ def test_a_new_table_begins_where_the_log_begins() -> None:
     assert plan_batch(state(), ends(t=[(3, 8)])).ranges == (planned("t", 0, 3, 8),)
 
 
-@pytest.mark.parametrize("gone", [("t", 1), ("u", 0)], ids=["a partition", "a topic"])
-def test_what_the_table_was_fed_from_and_is_gone_has_lost_records(gone: tuple[str, int]) -> None:
-    """What it held and the table did not have yet went with it, as in Spark."""
-    fed = state(**({"t": {0: 10, 1: 4}} if gone[0] == "t" else {"t": {0: 10}, "u": {0: 4}}))
-    with pytest.raises(DataLost, match=f"{gone[0]}-{gone[1]} is gone, .* up to offset 4"):
+@pytest.mark.parametrize("missing", [("t", 1), ("u", 0)], ids=["a partition", "a topic"])
+def test_what_the_table_was_fed_from_and_is_gone_has_lost_records(missing: tuple[str, int]) -> None:
+    """Deleting a partition or topic loses the records that the table did not have yet, as in Spark."""
+    fed = state(**({"t": {0: 10, 1: 4}} if missing[0] == "t" else {"t": {0: 10}, "u": {0: 4}}))
+    with pytest.raises(DataLost, match=f"{missing[0]}-{missing[1]} is gone, .* up to offset 4"):
         plan_batch(fed, ends(t=[(0, 15)]))
     plan = plan_batch(fed, ends(t=[(0, 15)]), fail_on_data_loss=False)
     assert plan.ranges == (planned("t", 0, 10, 15),)

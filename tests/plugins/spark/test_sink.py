@@ -160,8 +160,11 @@ def test_a_topic_made_again_is_refused(
 def test_records_that_came_and_went_in_an_empty_partition_are_lost_data(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path
 ) -> None:
-    """The table had no position of a partition without records: once retention had taken the first ones, or
-    before the first batch was due, the sink began behind them."""
+    """Records that retention removed from a partition without a position are lost data.
+
+    Once the table had no position for a partition without records. If retention removed the first records
+    before the first batch was due, the sink began after them.
+    """
     topic = new_name()
     log.create(topic)
     task = start_task(log, topic, tmp_path, **SCHEMA)
@@ -209,7 +212,7 @@ def test_fewer_records_than_wanted_wait_for_more_or_for_their_time(
 def test_a_first_batch_without_any_object_leaves_the_columns_open(
     driver: SparkDriver, log: Log, new_name: NewName, tmp_path: Path, first: bytes | None
 ) -> None:
-    """A schema inferred from a tombstone has no fields; kept, it would leave out all later values'."""
+    """Columns stay open after a first batch of tombstones: without fields they would drop later values."""
     topic, path = new_name(), tmp_path / "table"
     log.create(topic)
     log.produce(topic, 0, [(0, b"k", first, ())])

@@ -21,8 +21,8 @@ DAY = 86_400_000
 
 
 def view(driver: SparkDriver, log: Log, name: str, **options: str) -> str:
-    given = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": name, **options}
-    listed = ", ".join(f"'{key}' '{value}'" for key, value in given.items())
+    properties = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": name, **options}
+    listed = ", ".join(f"'{key}' '{value}'" for key, value in properties.items())
     driver.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} USING millstream OPTIONS ({listed})")
     return name
 
@@ -102,12 +102,12 @@ def test_offsets_that_are_gone_fail_the_query_unless_told_otherwise(
     log.create(topic)
     log.produce(topic, 0, [(0, None, b"a", ())], [(0, None, b"b", ())], [(0, None, b"c", ())])
     log.delete_records(topic, 2)
-    wanted = {"startingOffsets": f'{{"{topic}": {{"0": 1}}}}'}
-    view(driver, log, topic, **wanted)
+    start = {"startingOffsets": f'{{"{topic}": {{"0": 1}}}}'}
+    view(driver, log, topic, **start)
     with pytest.raises(JobFailed, match="offset 1 is wanted, the log has 2") as failed:
         driver.sql(f"SELECT * FROM {topic}")
     assert "Traceback" not in str(failed.value)
-    view(driver, log, topic, **wanted, failOnDataLoss="false")
+    view(driver, log, topic, **start, failOnDataLoss="false")
     assert driver.sql(f"SELECT offset FROM {topic}") == [{"offset": 2}]
 
 

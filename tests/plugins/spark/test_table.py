@@ -84,7 +84,10 @@ def test_orphans_are_what_no_manifest_names(table: ParquetTable) -> None:
 def test_a_writer_that_stood_still_behind_its_claim_removes_nothing_of_the_next_ones(
     table: ParquetTable,
 ) -> None:
-    """It looked for orphans when it came back: the next writer's batch was one, until it was committed."""
+    """Writers that were paused after their claim remove no file of the next writer.
+
+    Once such a writer looked for orphans when it went on, and took the next one's uncommitted batch for one.
+    """
     stood_still = table.claim()
     state = ParquetTable(table.path).claim()
     writing = table.batch_directory(state.number + 1)

@@ -22,12 +22,12 @@ pytestmark = deep
 
 
 def test_truncation_is_data_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it rows of two histories of the log would stand side by side, and nobody be told."""
+    """Truncation fails the query: otherwise it would silently mix rows of two histories of the log."""
     original, tp = BatchFetcher.fetch, TopicPartition("t", 0)
 
     async def fetch(fetcher: BatchFetcher, **arguments: Any) -> list[Fetched]:
-        if fetcher.position(tp) == 4 and (found := failures.pop() if failures else None) is not None:
-            raise found
+        if fetcher.position(tp) == 4 and (failure := failures.pop() if failures else None) is not None:
+            raise failure
         return await original(fetcher, max_bytes=1, **arguments)
 
     monkeypatch.setattr(BatchFetcher, "fetch", fetch)
@@ -37,9 +37,9 @@ def test_truncation_is_data_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         records: list[NewRecord] = [(0, None, b"%d" % i, ()) for i in range(6)]
         log.produce("t", 0, records[:2], records[2:4], records[4:])
         place = {"topic": "t", "partition": 0, "offset": 4, "start": 0, "end": 6}
-        for diverging, told in ((3, "3"), (-1, "0")):
+        for diverging, end in ((3, "3"), (-1, "0")):
             failures = [LogTruncated(diverging_offset=diverging, **place)]
-            with pytest.raises(DataLost, match=f"offset 4 is wanted, the log has {told}"):
+            with pytest.raises(DataLost, match=f"offset 4 is wanted, the log has {end}"):
                 read(log)
         failures = [LogTruncated(diverging_offset=3, **place)]
         assert read(log, failOnDataLoss="false") == [0, 1, 2, 3, 4, 5], "each offset once"
@@ -47,6 +47,6 @@ def test_truncation_is_data_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def read(log: Log, **options: str) -> list[int]:
-    given = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": "t", **options}
-    batches = read_arrow(parse_options(given), LogRange("t", 0, 0, 6))
+    properties = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": "t", **options}
+    batches = read_arrow(parse_options(properties), LogRange("t", 0, 0, 6))
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]

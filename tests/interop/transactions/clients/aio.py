@@ -98,20 +98,20 @@ class AioConsumer:
         self._consumer = run(start())
 
     def poll(self) -> list[tuple[int, int, bytes]]:
-        found = []
+        polled = []
         for partition, records in run(self._consumer.getmany(timeout_ms=200, max_records=20)).items():
             for record in records:
                 self.positions[partition.partition] = record.offset + 1
-                found.append((partition.partition, record.offset, record.value))
-        return found
+                polled.append((partition.partition, record.offset, record.value))
+        return polled
 
     def committed(self, partitions: int) -> dict[int, int]:
-        found = {}
+        offsets = {}
         for number in range(partitions):
             offset = run(self._consumer.committed(TopicPartition(self.topic, number)))
             if offset is not None:
-                found[number] = offset
-        return found
+                offsets[number] = offset
+        return offsets
 
     def rewind(self) -> None:
         self.positions.clear()

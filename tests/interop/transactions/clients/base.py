@@ -1,4 +1,4 @@
-"""What the tests of transactions ask of every client library."""
+"""Interface to every client library for the tests of transactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 SECONDS = 100.0
-"""What every call is bounded by: far more than any takes, on a busy machine too."""
+"""Limit of every call: far more than any call takes, even on a busy machine."""
 SESSION_MS = 6_000
 """How long a group waits for a member that was killed."""
 
@@ -49,17 +49,17 @@ class Producer(Protocol):
         """Abort, and wait."""
 
     def close(self) -> None:
-        """Let go of everything; an open transaction stays open."""
+        """Close the client; an open transaction stays open."""
 
 
 class Consumer(Protocol):
     """A member of a group that reads committed records of one topic and commits nothing by itself."""
 
     def poll(self) -> list[tuple[int, int, bytes]]:
-        """Some (partition, offset, value), or none after a short time."""
+        """Return some (partition, offset, value), or none after a short time."""
 
     def committed(self, partitions: int) -> Mapping[int, int]:
-        """The group's committed offsets, by partition; those it has."""
+        """Return the group's committed offsets by partition; partitions without one are left out."""
 
     def rewind(self) -> None:
         """Go back to the committed offsets."""
@@ -72,16 +72,16 @@ class Library(Protocol):
     """A module beside this one."""
 
     def producer(self, bootstrap: str, transactional_id: str, *, timeout_ms: int = TIMEOUT_MS) -> Producer:
-        """A producer that has fenced off the ones before it."""
+        """Return a producer that has fenced earlier ones of its transactional id."""
 
     def consumer(self, bootstrap: str, group: str, topic: str) -> Consumer:
         """Join a group."""
 
     def read(self, bootstrap: str, topic: str, partitions: int, *, committed: bool) -> list[bytes]:
-        """All values there are at one isolation level, to the end of what may be read; sorted."""
+        """Return all values readable at an isolation level, sorted."""
 
 
 def load(name: str) -> Library:
-    """One of the libraries; skips when it is not installed."""
+    """Return a library; skip the test if it is not installed."""
     pytest.importorskip(LIBRARIES[name])
     return importlib.import_module(f"tests.interop.transactions.clients.{name}")  # type: ignore[return-value]

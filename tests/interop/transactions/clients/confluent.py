@@ -119,19 +119,19 @@ class ConfluentConsumer:
         self._assigned = set()
 
     def poll(self) -> list[tuple[int, int, bytes]]:
-        found = []
+        records = []
         for message in self.consumer.consume(20, 0.05):
             if message.error() is None:
                 self.positions[message.partition()] = message.offset() + 1
-                found.append((message.partition(), message.offset(), message.value()))
-        return found
+                records.append((message.partition(), message.offset(), message.value()))
+        return records
 
     def committed(self, partitions: int) -> dict[int, int]:
-        asked = [TopicPartition(self.topic, number) for number in range(partitions)]
+        requested = [TopicPartition(self.topic, number) for number in range(partitions)]
         deadline = time.monotonic() + SECONDS
         while True:
             try:
-                answers = self.consumer.committed(asked, SECONDS)
+                answers = self.consumer.committed(requested, SECONDS)
                 return {some.partition: some.offset for some in answers if some.offset != OFFSET_INVALID}
             except KafkaException:
                 if time.monotonic() > deadline:

@@ -103,23 +103,23 @@ class PythonConsumer:
         """Poll, and go on while a rebalance is under way: kafka-python 3.0.12 loses a join that ends between
         two polls, neither takes up what it was given nor sends heartbeats.
         """
-        found = []
+        polled = []
         deadline = time.monotonic() + SECONDS
         while True:
             for partition, records in self.consumer.poll(timeout_ms=200, max_records=20).items():
                 for record in records:
                     self.positions[partition.partition] = record.offset + 1
-                    found.append((partition.partition, record.offset, record.value))
+                    polled.append((partition.partition, record.offset, record.value))
             if not self.consumer._coordinator.rejoining or time.monotonic() > deadline:
-                return found
+                return polled
 
     def committed(self, partitions: int) -> dict[int, int]:
-        found = {}
+        offsets = {}
         for number in range(partitions):
             offset = self.consumer.committed(TopicPartition(self.topic, number))
             if offset is not None:
-                found[number] = offset
-        return found
+                offsets[number] = offset
+        return offsets
 
     def rewind(self) -> None:
         self.positions.clear()
