@@ -105,7 +105,7 @@ def parts(harness, herder) -> WorkerParts:
 
 
 class Standalone:
-    """One connector, and the herder that says what should run of it."""
+    """A connector with the herder that says what should run of it."""
 
     def __init__(self, harness, plugin, monkeypatch, **raw) -> None:
         monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: plugin)

@@ -277,7 +277,7 @@ def test_settings_a_converter_does_not_know():
     ids=str,
 )
 def test_a_struct_with_a_field_that_its_schema_does_not_declare_is_refused(value):
-    """As Java's Struct.put refuses it: the field would be dropped."""
+    """Java's Struct.put refuses it, too: the field would be dropped."""
     inner = schema.struct({"a": schema.string()}, optional=True)
     converter = JsonConverter({}, is_key=False)
     with pytest.raises(DataError, match=r"does not declare: (amount|5|b)$"):
@@ -285,7 +285,7 @@ def test_a_struct_with_a_field_that_its_schema_does_not_declare_is_refused(value
 
 
 def test_json_with_a_field_that_its_schema_does_not_declare_is_read_without_it():
-    """As Java's JsonConverter reads it."""
+    """Java's JsonConverter drops such a field, too."""
     data = (
         b'{"schema":{"type":"struct","fields":[{"type":"int32","field":"n"}]},"payload":{"n":1,"amount":100}}'
     )

@@ -68,15 +68,15 @@ async def test_what_would_end_the_caller_is_an_error_of_the_plugin(raised):
 
 
 async def test_a_call_that_the_worker_cancels_is_cancelled(harness):
-    begun = asyncio.Event()
+    entered = asyncio.Event()
 
     async def method():
-        begun.set()
+        entered.set()
         await asyncio.sleep(3600)
 
     calls = PluginCalls("p")
     calling = asyncio.create_task(calls.call(method))
-    await begun.wait()
+    await entered.wait()
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling

@@ -76,7 +76,7 @@ async def test_a_failing_engine_fails_the_task(harness):
 
 
 async def test_internal_topics_match_no_pattern(harness):
-    """As a consumer's pattern leaves them out (exclude.internal.topics)."""
+    """Patterns of consumers leave them out, too (exclude.internal.topics)."""
     plugin = Engine()
     harness.client.topics = {"t": 1, "__consumer_offsets": 1}
     harness.client.internal = {"__consumer_offsets"}

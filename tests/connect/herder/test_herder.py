@@ -1,4 +1,4 @@
-"""What should run of a connector, after requests and plans in any order."""
+"""The herder: the runs that follow from requests and plans, in any order."""
 
 import pytest
 from hypothesis import strategies as st
