@@ -82,7 +82,7 @@ async def test_internal_topics_match_no_pattern(harness):
     harness.client.internal = {"__consumer_offsets"}
     task = WorkerRangeTask(harness.setting(**{"topics.regex": ".*", "poll.interval.ms": "1"}), plugin)
     task.launch()
-    await harness.until(lambda: getattr(plugin, "seen", None))
+    await harness.until(lambda: getattr(plugin, "ends", None))
     await task.stop()
     assert plugin.context.topics == ("t",)
-    assert {tp.topic for tp in plugin.seen[0]} == {"t"}
+    assert {tp.topic for tp in plugin.ends[0]} == {"t"}
