@@ -54,6 +54,10 @@ GROUPS = {
 """The navigation: the same pages as in index.md."""
 
 
+OPTION_PAGE = "streams-options"
+"""The page of the keyword options that the methods of streams take as ``**options``."""
+
+
 def public_modules() -> list[str]:
     """Return the modules that compatibility.md promises."""
     page = (HERE / "compatibility.md").read_text()
@@ -74,7 +78,11 @@ def write_api_pages(app: Sphinx, config: Any) -> None:
             f".. automodule:: {module}\n   :members:\n   :imported-members:\n   :exclude-members: {again}\n"
         )
         (folder / f"{module}.md").write_text(f"# {module}\n\n```{{eval-rst}}\n{directive}```\n")
-    contents = "".join(f"- [{module}]({module}.md)\n" for module in modules)
+    options = ".. automodule:: streams.dsl.keywords\n   :members:\n   :exclude-members: takes\n"
+    (folder / f"{OPTION_PAGE}.md").write_text(
+        f"# Keyword options of streams\n\n```{{eval-rst}}\n{options}```\n"
+    )
+    contents = "".join(f"- [{module}]({module}.md)\n" for module in (*modules, OPTION_PAGE))
     (folder / "index.md").write_text(f"# API reference\n\nThe public modules.\n\n{contents}")
 
 
@@ -89,7 +97,7 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
     if page == "index":
         source[0] += "".join(toctree(list(pages), caption) for caption, pages in GROUPS.items())
     elif page == "api/index":
-        source[0] += toctree(public_modules())
+        source[0] += toctree([*public_modules(), OPTION_PAGE])
     elif page == "streams":
         source[0] += toctree(re.findall(r"^\| .*\((streams/[a-z-]+)\.md\)", source[0], re.MULTILINE))
     elif page == "decisions/README":

@@ -32,6 +32,19 @@ def joiner_takes_key(joiner: Callable[..., Any]) -> bool:
     return _takes_key(joiner, "a join", "value", "other")
 
 
+def with_key(function: Callable[..., Any], operator: str) -> Callable[[Any, Any], Any]:
+    """Return a function of (key, value) that calls the user's function of (key, value) or of (value)."""
+    return function if takes_key(function, operator) else lambda key, value: function(value)
+
+
+def check_supplier(supplier: object, operator: str, product: str = "processor") -> None:
+    """Raise TopologyError unless ``supplier`` is a function or class that can be called."""
+    if not callable(supplier):
+        raise TopologyError(
+            f"{operator}() makes a {product} per task: give it the class or a function, not {supplier!r}"
+        )
+
+
 def _takes_key(function: Callable[..., Any], caller: str, *values: str) -> bool:
     without, with_key = f"({', '.join(values)})", f"({', '.join(('key', *values))})"
     if not callable(function):

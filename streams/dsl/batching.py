@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from streams.dsl.arity import takes_key
+from streams.dsl.keywords import BatchForm
 from streams.dsl.stream import Stream
 from streams.errors import TopologyError
 from streams.processors.stateless import arrow
 from streams.processors.stateless.batches import in_batches, of_records, of_values
 
-BatchForm = Literal["list", "arrow"]
 PREFIX = "KSTREAM-BATCH-"
 
 

@@ -66,7 +66,7 @@ class Stream:
         return replace(self, node=node)
 
     def processed(
-        self, prefix: str, name: str | None, operator: Operator, stores: Sequence[str | StoreSpec]
+        self, prefix: str, operator: Operator, *, stores: Sequence[str | StoreSpec], name: str | None
     ) -> Stream:
         """Add a node that runs a user's processor; as in Kafka, a name that is given costs no number."""
         node = self.builder.names.node(prefix) if name is None else checked(name)

@@ -71,7 +71,6 @@ def joined_as_of(
     stream: Stream,
     other: Stream,
     joiner: Callable[..., Any],
-    tolerance: Duration,
     defaults: StreamJoined | None,
     keywords: AsOfJoinOptions,
     *,
@@ -82,7 +81,7 @@ def joined_as_of(
     ``outer``: a record without a match is joined with None.
     """
     as_of = AsOf(
-        tolerance=tolerance,
+        tolerance=keywords["tolerance"],
         direction=keywords["direction"],
         allow_exact_matches=keywords["allow_exact_matches"],
         grace=keywords["grace"],

@@ -5,13 +5,13 @@ Nodes are added to the graph by `stream`, and by a file for each of the greater 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-from streams.dsl.arity import takes_key
+from streams.dsl.arity import check_supplier, takes_key, with_key
 from streams.dsl.asynchronous import flat_mapped_values, mapped, mapped_values
-from streams.dsl.batching import BatchForm, mapped_in_batches, mapped_values_in_batches
+from streams.dsl.batching import mapped_in_batches, mapped_values_in_batches
 from streams.dsl.branches import Branches
 from streams.dsl.deduplication import deduplicated
 from streams.dsl.global_table import GlobalTable
@@ -19,9 +19,17 @@ from streams.dsl.grouping import Grouping
 from streams.dsl.keywords import (
     AsOfJoinOptions,
     AsyncOptions,
+    BatchOptions,
+    DeduplicateOptions,
+    FillWindowsOptions,
+    GroupOptions,
     IntervalJoinOptions,
     JoinOptions,
-    StreamJoinOptions,
+    OuterJoinOptions,
+    ProcessOptions,
+    RepartitionOptions,
+    SinkOptions,
+    StreamTableOptions,
     takes,
 )
 from streams.dsl.nouns.branched_kstream import BranchedKStream
@@ -31,7 +39,6 @@ from streams.dsl.nouns.ktable import KTable
 from streams.dsl.options import (
     Grouped,
     Joined,
-    Materialized,
     Printed,
     Produced,
     Repartitioned,
@@ -45,15 +52,14 @@ from streams.dsl.stream_joins import joined_as_of, joined_within
 from streams.dsl.table import Table, table_of_stream
 from streams.dsl.window_filling import filled
 from streams.errors import TopologyError
-from streams.graph import StreamPartitioner, TopicChooser
+from streams.graph import TopicChooser
 from streams.processors.custom import FixedKeyProcessor, Processor, run_fixed_key_processor, run_processor
 from streams.processors.stateless import stateless
 from streams.processors.stateless.fields import dropping, filling
 from streams.processors.windowing.fill_windows import Filling
 from streams.processors.windowing.join_windows import JoinWindows
-from streams.processors.windowing.windows import Duration, milliseconds
-from streams.serdes import SerdeLike, Windowed
-from streams.state import StoreSpec
+from streams.processors.windowing.windows import milliseconds
+from streams.serdes import Windowed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -96,8 +102,8 @@ class KStream(Generic[K, V]):
     def map_values(self, mapper: Callable[[K, V], NewV], *, name: str | None = None) -> KStream[K, NewV]: ...
     def map_values(self, mapper: Callable[..., NewV], *, name: str | None = None) -> KStream[K, NewV]:
         """Replace the value by ``mapper(value)``, or ``mapper(key, value)``."""
-        with_key = takes_key(mapper, "map_values")
-        operator = stateless.map_values_with_key(mapper) if with_key else stateless.map_values(mapper)
+        has_key = takes_key(mapper, "map_values")
+        operator = stateless.map_values_with_key(mapper) if has_key else stateless.map_values(mapper)
         return KStream(self._stream.then("KSTREAM-MAPVALUES-", name, operator).with_new_values())
 
     def flat_map(
@@ -119,9 +125,9 @@ class KStream(Generic[K, V]):
         self, mapper: Callable[..., Iterable[NewV]], *, name: str | None = None
     ) -> KStream[K, NewV]:
         """Replace a value by those of ``mapper(value)``, or ``mapper(key, value)``, under the same key."""
-        with_key = takes_key(mapper, "flat_map_values")
+        has_key = takes_key(mapper, "flat_map_values")
         operator = (
-            stateless.flat_map_values_with_key(mapper) if with_key else stateless.flat_map_values(mapper)
+            stateless.flat_map_values_with_key(mapper) if has_key else stateless.flat_map_values(mapper)
         )
         return KStream(self._stream.then("KSTREAM-FLATMAPVALUES-", name, operator).with_new_values())
 
@@ -141,74 +147,44 @@ class KStream(Generic[K, V]):
         """Merge both streams into one; the order between their records is undefined."""
         return KStream(self._stream.merged(other._stream, name))
 
+    @takes(ProcessOptions, stores=())
     def process(
-        self,
-        supplier: Callable[[], Processor[K, V]],
-        *,
-        stores: Sequence[str | StoreSpec] = (),
-        name: str | None = None,
+        self, supplier: Callable[[], Processor[K, V]], **options: Unpack[ProcessOptions]
     ) -> KStream[Any, Any]:
-        """Run a processor of your own; ``supplier()`` makes one per task.
-
-        Its stores are those of `StreamsBuilder.add_store` by name, or a `StoreSpec` that is added by this.
-        """
-        if not callable(supplier):
-            raise TopologyError(
-                f"process() makes a processor per task: give it the class or a function, not {supplier!r}"
-            )
-        stream = self._stream.processed("KSTREAM-PROCESSOR-", name, run_processor(supplier), stores)
+        """Run a processor of your own; ``supplier()`` makes one per task."""
+        check_supplier(supplier, "process")
+        stream = self._stream.processed("KSTREAM-PROCESSOR-", run_processor(supplier), **options)
         return KStream(stream.with_new_keys().with_new_values())
 
+    @takes(ProcessOptions, stores=())
     def process_values(
-        self,
-        supplier: Callable[[], FixedKeyProcessor[K, V]],
-        *,
-        stores: Sequence[str | StoreSpec] = (),
-        name: str | None = None,
+        self, supplier: Callable[[], FixedKeyProcessor[K, V]], **options: Unpack[ProcessOptions]
     ) -> KStream[K, Any]:
         """Run a processor of your own that leaves keys as they are; ``supplier()`` makes one per task."""
-        if not callable(supplier):
-            raise TopologyError(
-                "process_values() makes a processor per task: give it the class or a function, "
-                f"not {supplier!r}"
-            )
+        check_supplier(supplier, "process_values")
         operator = run_fixed_key_processor(supplier)
-        stream = self._stream.processed("KSTREAM-PROCESSVALUES-", name, operator, stores)
+        stream = self._stream.processed("KSTREAM-PROCESSVALUES-", operator, **options)
         return KStream(stream.with_new_values())
 
     def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
         """Send each record to one of several streams: `BranchedKStream.branch` adds them (KIP-418)."""
         return BranchedKStream(Branches(self._stream, name), KStream)
 
+    @takes(RepartitionOptions)
     def repartition(
-        self,
-        repartitioned: Repartitioned | None = None,
-        *,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        partitions: int | None = None,
-        partitioner: StreamPartitioner | None = None,
-        name: str | None = None,
+        self, repartitioned: Repartitioned | None = None, **options: Unpack[RepartitionOptions]
     ) -> KStream[K, V]:
-        """Send the stream through a topic ``<application id>-<name>-repartition`` of so many partitions."""
-        options = options_with(
-            repartitioned,
-            Repartitioned,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            partitions=partitions,
-            partitioner=partitioner,
-            name=name,
-        )
-        return KStream(self._stream.sent_through(options))
+        """Send the stream through a topic ``<application id>-<name>-repartition``.
+
+        The keyword options take precedence over those in ``repartitioned``.
+        """
+        return KStream(self._stream.sent_through(options_with(repartitioned, Repartitioned, **options)))
 
     # -- asynchronous
 
     @takes(AsyncOptions, max_in_flight=100, ordered="key", retries=0, retry_backoff=100)
     def map_values_async(
-        self,
-        mapper: Callable[..., Awaitable[NewV]],
-        **options: Unpack[AsyncOptions],
+        self, mapper: Callable[..., Awaitable[NewV]], **options: Unpack[AsyncOptions]
     ) -> KStream[K, NewV]:
         """Replace the value by the result of ``await mapper(value)``, or ``mapper(key, value)``.
 
@@ -227,9 +203,7 @@ class KStream(Generic[K, V]):
 
     @takes(AsyncOptions, max_in_flight=100, ordered="key", retries=0, retry_backoff=100)
     def flat_map_values_async(
-        self,
-        mapper: Callable[..., Awaitable[Iterable[NewV]]],
-        **options: Unpack[AsyncOptions],
+        self, mapper: Callable[..., Awaitable[Iterable[NewV]]], **options: Unpack[AsyncOptions]
     ) -> KStream[K, NewV]:
         """Replace a value by those that ``await mapper(value)``, or ``mapper(key, value)``, returns.
 
@@ -239,9 +213,7 @@ class KStream(Generic[K, V]):
 
     @takes(AsyncOptions, max_in_flight=100, ordered="key", retries=0, retry_backoff=100)
     def map_async(
-        self,
-        mapper: Callable[..., Awaitable[tuple[NewK, NewV]]],
-        **options: Unpack[AsyncOptions],
+        self, mapper: Callable[..., Awaitable[tuple[NewK, NewV]]], **options: Unpack[AsyncOptions]
     ) -> KStream[NewK, NewV]:
         """Replace key and value by the tuple that ``await mapper(key, value)`` returns.
 
@@ -251,13 +223,9 @@ class KStream(Generic[K, V]):
 
     # -- in batches
 
+    @takes(BatchOptions, max_records=1000, as_="list")
     def map_values_batch(
-        self,
-        function: Callable[..., Iterable[NewV]],
-        *,
-        max_records: int = 1000,
-        as_: BatchForm = "list",
-        name: str | None = None,
+        self, function: Callable[..., Iterable[NewV]], **options: Unpack[BatchOptions]
     ) -> KStream[K, NewV]:
         """Replace the values of many records of a task by those of ``function(values)``, or ``function(keys,
         values)``: lists of up to ``max_records``. It returns as many, in their order; a NumPy array will do.
@@ -269,48 +237,30 @@ class KStream(Generic[K, V]):
         raises, it is called again for each record, and the processing exception handler decides about those
         over which it raises again.
         """
-        return KStream(mapped_values_in_batches(self._stream, function, max_records, as_, name))
+        return KStream(mapped_values_in_batches(self._stream, function, **options))
 
-    def map_batch(
-        self,
-        function: Callable[..., Any],
-        *,
-        max_records: int = 1000,
-        as_: BatchForm = "list",
-        name: str | None = None,
-    ) -> KStream[Any, Any]:
+    @takes(BatchOptions, max_records=1000, as_="list")
+    def map_batch(self, function: Callable[..., Any], **options: Unpack[BatchOptions]) -> KStream[Any, Any]:
         """Replace many records by those of ``function(records)``: lists of `Record`, one for each, in their
         order. What is no `Record` in what it returns is the record's new value.
 
         With ``as_="arrow"`` it takes and returns batches with columns key, value and timestamp; a column that
         it leaves out stays. For the rest as `map_values_batch`.
         """
-        return KStream(mapped_in_batches(self._stream, function, max_records, as_, name))
+        return KStream(mapped_in_batches(self._stream, function, **options))
 
     # -- out
 
+    @takes(SinkOptions)
     def to(
-        self,
-        topic: str | TopicChooser,
-        produced: Produced | None = None,
-        *,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        partitioner: StreamPartitioner | None = None,
-        name: str | None = None,
+        self, topic: str | TopicChooser, produced: Produced | None = None, **options: Unpack[SinkOptions]
     ) -> None:
-        """Write the stream to a topic, or each record to that of ``topic(key, value, context)``, which must
-        exist. The stream ends here. ``partitioner(topic, key, value, partitions)`` chooses the partition.
+        """Write the stream to a topic; the stream ends here.
+
+        ``topic(key, value, context)``, if it is a function, returns the topic of each record, which must
+        exist. The keyword options take precedence over those in ``produced``.
         """
-        options = options_with(
-            produced,
-            Produced,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            partitioner=partitioner,
-            name=name,
-        )
-        self._stream.end_in(topic, options)
+        self._stream.end_in(topic, options_with(produced, Produced, **options))
 
     def print(
         self,
@@ -329,41 +279,30 @@ class KStream(Generic[K, V]):
 
     # -- stateful
 
+    @takes(GroupOptions)
     def group_by_key(
-        self,
-        grouped: Grouped | None = None,
-        *,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        name: str | None = None,
+        self, grouped: Grouped | None = None, **options: Unpack[GroupOptions]
     ) -> KGroupedStream[K, V]:
-        """Group by the key the stream has."""
-        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KGroupedStream(Grouping.of(self._stream, options))
+        """Group by the key that the stream has."""
+        return KGroupedStream(Grouping.of(self._stream, options_with(grouped, Grouped, **options)))
 
+    @takes(GroupOptions)
     def group_by(
         self,
         selector: Callable[[K, V], NewK],
         grouped: Grouped | None = None,
-        *,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        name: str | None = None,
+        **options: Unpack[GroupOptions],
     ) -> KGroupedStream[NewK, V]:
         """Group by ``selector(key, value)``: through a repartition topic."""
-        options = options_with(grouped, Grouped, key_serde=key_serde, value_serde=value_serde, name=name)
-        return KGroupedStream(Grouping.of(self._stream.selected(selector, options.name), options))
+        settings = options_with(grouped, Grouped, **options)
+        return KGroupedStream(Grouping.of(self._stream.selected(selector, settings.name), settings))
 
-    def to_table(
-        self,
-        *,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
-    ) -> KTable[K, V]:
+    @takes(StreamTableOptions)
+    def to_table(self, **options: Unpack[StreamTableOptions]) -> KTable[K, V]:
         """Read the stream as a table's updates: the last value per key, a null value deletes."""
-        return KTable(table_of_stream(self._stream, key_serde, value_serde, name, as_materialized(store)))
+        serdes = options["key_serde"], options["value_serde"]
+        store = as_materialized(options["store"])
+        return KTable(table_of_stream(self._stream, *serdes, options["name"], store))
 
     # -- fields of values that are dicts
 
@@ -388,67 +327,41 @@ class KStream(Generic[K, V]):
 
     # -- windows without gaps
 
+    @takes(FillWindowsOptions)
     def fill_windows(
-        self: KStream[Windowed[T], V],
-        value: V | None = None,
-        *,
-        limit: int,
-        advance: Duration | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        self: KStream[Windowed[T], V], value: V | None = None, **options: Unpack[FillWindowsOptions]
     ) -> KStream[Windowed[T], V]:
-        """Put in the windows between two of a key in which it has nothing, the first ``limit`` of each gap.
+        """Add a key's missing windows: those between two of its windows, the first ``limit`` of each gap.
 
-        They have the value before the gap, or ``value``. For streams that have each window once, in order:
-        of tables with ``on_window_close``, or suppressed. ``advance``: that of windows that overlap.
+        An added window has the value before the gap, or ``value`` unless it is None. The stream must have
+        each window once, in order, as that of a table with ``on_window_close`` or of a suppressed one.
         """
-        advance_ms = None if advance is None else milliseconds(advance)
-        filling = Filling(limit=limit, constant=value, advance_ms=advance_ms)
-        return KStream(filled(self._stream, filling, name, as_materialized(store)))
+        advance_ms = None if options["advance"] is None else milliseconds(options["advance"])
+        filling = Filling(limit=options["limit"], constant=value, advance_ms=advance_ms)
+        return KStream(filled(self._stream, filling, options["name"], as_materialized(options["store"])))
 
     # -- duplicates
 
     @overload
     def deduplicate(
-        self,
-        key: Callable[[V], Any] | None = None,
-        *,
-        within: Duration,
-        grace: Duration = 0,
-        id_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        self, key: Callable[[V], Any] | None = None, **options: Unpack[DeduplicateOptions]
     ) -> KStream[K, V]: ...
     @overload
     def deduplicate(
-        self,
-        key: Callable[[K, V], Any],
-        *,
-        within: Duration,
-        grace: Duration = 0,
-        id_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        self, key: Callable[[K, V], Any], **options: Unpack[DeduplicateOptions]
     ) -> KStream[K, V]: ...
+    @takes(DeduplicateOptions, grace=0)
     def deduplicate(
-        self,
-        key: Callable[..., Any] | None = None,
-        *,
-        within: Duration,
-        grace: Duration = 0,
-        id_serde: SerdeLike | None = None,
-        name: str | None = None,
-        store: str | Materialized | None = None,
+        self, key: Callable[..., Any] | None = None, **options: Unpack[DeduplicateOptions]
     ) -> KStream[K, V]:
         """Leave out records whose id went on ``within`` of their time, before or after (KIP-655).
 
-        The id is the key, or the key and what ``key(value)``, or ``key(key, value)``, gives; records without
-        one go on. Ids are remembered until stream time is ``within`` and ``grace`` past. ``id_serde`` is that
-        of what ``key`` gives, MessagePack unless given.
+        The id is the record's key, or its key and the result of ``key(value)``, or ``key(key, value)``.
+        A record for which that is None goes on. Ids are remembered until stream time is ``within`` and
+        ``grace`` past.
         """
-        id_of = None if key is None else _with_key(key, "deduplicate")
-        materialized = as_materialized(store)
-        return KStream(deduplicated(self._stream, id_of, within, grace, id_serde, name, materialized))
+        id_of = None if key is None else with_key(key, "deduplicate")
+        return KStream(deduplicated(self._stream, id_of, **options))
 
     # -- joins by time
 
@@ -492,8 +405,6 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[V, T], NewV],
         joined: StreamJoined | None = None,
-        *,
-        tolerance: Duration,
         **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
@@ -502,8 +413,6 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[K, V, T], NewV],
         joined: StreamJoined | None = None,
-        *,
-        tolerance: Duration,
         **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
     @takes(AsOfJoinOptions, direction="backward", allow_exact_matches=True, grace=0)
@@ -512,8 +421,6 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[..., NewV],
         joined: StreamJoined | None = None,
-        *,
-        tolerance: Duration,
         **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]:
         """Join each record with at most one of ``other`` and its key, as pandas' ``merge_asof`` does.
@@ -525,7 +432,7 @@ class KStream(Generic[K, V]):
         ``grace`` late, by stream time. With ``idle_timeout`` it also goes on when the task's inputs brought
         nothing for so long, by wall clock.
         """
-        return KStream(self._joined_as_of(other, joiner, tolerance, joined, options, outer=False))
+        return KStream(self._joined_as_of(other, joiner, joined, options, outer=False))
 
     @overload
     def left_join_asof(
@@ -533,8 +440,6 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[V, T | None], NewV],
         joined: StreamJoined | None = None,
-        *,
-        tolerance: Duration,
         **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
@@ -543,8 +448,6 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[K, V, T | None], NewV],
         joined: StreamJoined | None = None,
-        *,
-        tolerance: Duration,
         **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]: ...
     @takes(AsOfJoinOptions, direction="backward", allow_exact_matches=True, grace=0)
@@ -553,18 +456,15 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[..., NewV],
         joined: StreamJoined | None = None,
-        *,
-        tolerance: Duration,
         **options: Unpack[AsOfJoinOptions],
     ) -> KStream[K, NewV]:
         """Join as `join_asof` does, but join a record without a match with None."""
-        return KStream(self._joined_as_of(other, joiner, tolerance, joined, options, outer=True))
+        return KStream(self._joined_as_of(other, joiner, joined, options, outer=True))
 
     def _joined_as_of(
         self,
         other: KStream[Any, Any],
         joiner: Callable[..., Any],
-        tolerance: Duration,
         joined: StreamJoined | None,
         options: AsOfJoinOptions,
         *,
@@ -572,7 +472,7 @@ class KStream(Generic[K, V]):
     ) -> Stream:
         if not isinstance(other, KStream):
             raise TopologyError(f"an as-of join is with a KStream, not with a {type(other).__name__}")
-        return joined_as_of(self._stream, other._stream, joiner, tolerance, joined, options, outer=outer)
+        return joined_as_of(self._stream, other._stream, joiner, joined, options, outer=outer)
 
     # -- joins
 
@@ -660,9 +560,7 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[V | None, T | None], NewV],
         joined: StreamJoined | None = None,
-        *,
-        windows: JoinWindows,
-        **options: Unpack[StreamJoinOptions],
+        **options: Unpack[OuterJoinOptions],
     ) -> KStream[K, NewV]: ...
     @overload
     def outer_join(
@@ -670,26 +568,22 @@ class KStream(Generic[K, V]):
         other: KStream[K, T],
         joiner: Callable[[K, V | None, T | None], NewV],
         joined: StreamJoined | None = None,
-        *,
-        windows: JoinWindows,
-        **options: Unpack[StreamJoinOptions],
+        **options: Unpack[OuterJoinOptions],
     ) -> KStream[K, NewV]: ...
-    @takes(StreamJoinOptions)
+    @takes(OuterJoinOptions)
     def outer_join(
         self,
         other: KStream[K, T],
         joiner: Callable[..., NewV],
         joined: StreamJoined | None = None,
-        *,
-        windows: JoinWindows,
-        **options: Unpack[StreamJoinOptions],
+        **options: Unpack[OuterJoinOptions],
     ) -> KStream[K, NewV]:
         """Join as `left_join` does, and also join the other stream's records without a match with None."""
         if not isinstance(other, KStream):
             raise TopologyError(
                 f"an outer join of a stream is with a KStream, not with a {type(other).__name__}"
             )
-        mine, others = self._stream, other._stream
+        mine, others, windows = self._stream, other._stream, options["windows"]
         return KStream(joined_within(mine, others, joiner, windows, joined, options, outer=True))
 
 
@@ -702,8 +596,3 @@ def _inner(other: object) -> Stream | Table | GlobalTable:
     raise TopologyError(
         f"a stream is joined with a KStream, a KTable or a GlobalKTable, not with a {type(other).__name__}"
     )
-
-
-def _with_key(function: Callable[..., Any], operator: str) -> Callable[[Any, Any], Any]:
-    """Return a function of key and value that calls the user's function of (key, value) or of (value)."""
-    return function if takes_key(function, operator) else lambda key, value: function(value)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from streams.dsl.aggregation import check_n
-from streams.dsl.arity import takes_key
+from streams.dsl.arity import check_supplier, takes_key
 from streams.dsl.foreign_key import join_foreign
 from streams.dsl.options import Grouped, Materialized, as_materialized, options_with
 from streams.dsl.suppression import Suppressed
@@ -139,11 +139,7 @@ class KTable(Generic[K, V]):
         ``supplier()`` makes one per task, and one for each node that looks values up in a table without a
         store.
         """
-        if not callable(supplier):
-            raise TopologyError(
-                f"transform_values() makes a transformer per task: give it the class or a function, not "
-                f"{supplier!r}"
-            )
+        check_supplier(supplier, "transform_values", "transformer")
         materialized = _materialized_if(store)
         return KTable(self._table.transformed(supplier, name, tuple(stores), materialized))
 
