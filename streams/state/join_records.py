@@ -19,6 +19,7 @@ from streams.state.window_key import SUFFIX, window_start
 INDEXED_KEY_BYTES = 300
 """Memory of a key in the index besides its records: dict slot, object, two lists."""
 
+_TIME_MIN, _TIME_MAX = -(1 << 63), (1 << 63) - 1
 _SUFFIX_BYTES: int = SUFFIX.size
 _pack: Any = SUFFIX.pack
 
@@ -93,8 +94,11 @@ class JoinRecords:
         records: _KeyRecords = self._index(key) if indexed is None else indexed
         times: list[int] = records._times
         records_in_range: list[tuple[int, Any]] = []
-        first: cython.longlong = time_from
-        at: cython.Py_ssize_t = _end_of(times, time_to)
+        # A join's range may reach beyond 64 bits; no record's timestamp does.
+        if time_from > _TIME_MAX or time_to < _TIME_MIN:
+            return records_in_range
+        first: cython.longlong = max(time_from, _TIME_MIN)
+        at: cython.Py_ssize_t = _end_of(times, min(time_to, _TIME_MAX))
         # Joins look for recent records: those in the range are at the end, and mostly few.
         while at > 0 and times[at - 1] >= first:
             at -= 1

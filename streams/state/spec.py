@@ -33,7 +33,7 @@ class StoreSpec:
     key_serde: Any
     """A serde, or a type with a serde (`SerdeLike`), which is replaced by the serde."""
     value_serde: Any
-    """The same for values."""
+    """The values' serde, or a type with a serde, which is replaced by the serde."""
     persistent: bool = True
     """True: kept in RocksDB; False: in memory."""
     logged: bool = True
