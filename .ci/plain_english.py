@@ -34,9 +34,10 @@ PACKAGES = (
     "plugins",
     "pyspark_millstream",
     "streams",
+    "tests",
 )
 PAGES = ("README.md", "docs")
-GENERATED = ("docs/cli.md", "docs/logd-settings.md")
+GENERATED = ("docs/cli.md", "docs/connectors.md", "docs/logd-settings.md")
 WORDS_MAX = 25
 """Words of a sentence."""
 

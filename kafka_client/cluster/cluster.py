@@ -311,7 +311,7 @@ class Client:
         return partition.leader if partition else NO_NODE
 
     @property
-    def known(self) -> ClusterMetadata:
+    def cached_metadata(self) -> ClusterMetadata:
         """The cached metadata, fresh or not."""
         return self._cache.cluster
 

@@ -132,7 +132,7 @@ class Director:
 
         The replica is used as long as metadata counts as fresh, then the leader again.
         """
-        if replica not in self._client.known.brokers:
+        if replica not in self._client.cached_metadata.brokers:
             return False
         self._fetch_from(replica)
         now = asyncio.get_running_loop().time()

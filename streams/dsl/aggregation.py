@@ -22,19 +22,19 @@ A = TypeVar("A")
 
 
 def counted(grouping: Grouping, name: str | None, store: str | Materialized | None) -> Table:
-    """How many records each key, or key and window, has."""
+    """Return the table of the number of records of each key, or of each key and window."""
     if isinstance(store, Materialized) and store.name is None and not grouping.windowing.is_sliding:
         grouping.stream.builder.names.take()  # Kafka names a store here that it then does not use
-    kept = as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, kept)
+    materialized = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregations.counting(), Long(), name, materialized)
 
 
 def reduced(
     grouping: Grouping, reducer: Callable[[V, V], V], name: str | None, store: str | Materialized | None
 ) -> Table:
-    """The first value, then ``reducer(so_far, value)``."""
-    serde, kept = grouping.stream.value_serde, as_materialized(store)
-    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, kept)
+    """Return the table of reduced values: the first value, then ``reducer(so_far, value)``."""
+    serde, materialized = grouping.stream.value_serde, as_materialized(store)
+    return grouping.aggregated("KSTREAM-REDUCE-", aggregations.reducing(reducer), serde, name, materialized)
 
 
 def aggregated(
@@ -47,8 +47,11 @@ def aggregated(
     merger: Callable[[K, A, A], A] | None = None,
 ) -> Table:
     """``aggregator(key, value, so_far)``; that of sessions has a ``merger(key, one, other)`` as well."""
-    aggregation, kept = aggregations.aggregating(initializer, aggregator, merger), as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, kept)
+    aggregation, materialized = (
+        aggregations.aggregating(initializer, aggregator, merger),
+        as_materialized(store),
+    )
+    return grouping.aggregated("KSTREAM-AGGREGATE-", aggregation, value_serde, name, materialized)
 
 
 def check_n(n: int) -> None:
@@ -65,9 +68,9 @@ def ranked(
     name: str | None,
     store: str | Materialized | None,
 ) -> Table:
-    """The first ``n`` values of a ranking, as a list; ``value_serde`` is that of one value."""
+    """Return the table of the first ``n`` values of a ranking, as lists; ``value_serde`` is one value's."""
     check_n(n)
     stream = grouping.stream
     serde = ListOf(stream.builder.value_serde("top_n()", value_serde, stream.value_serde))
-    kept = as_materialized(store)
-    return grouping.aggregated("KSTREAM-AGGREGATE-", best_of_stream(n, ranking), serde, name, kept)
+    materialized = as_materialized(store)
+    return grouping.aggregated("KSTREAM-AGGREGATE-", best_of_stream(n, ranking), serde, name, materialized)

@@ -23,7 +23,7 @@ def takes_key(function: Callable[..., Any], operator: str) -> bool:
 
 
 def coroutine_takes_key(function: Callable[..., Any], operator: str, *, has_context: bool) -> bool:
-    """As `takes_key`, of a function that is given a context behind the value if there is one."""
+    """Return `takes_key` of a coroutine function; with ``has_context`` it takes a context after the value."""
     return _takes_key(function, f"{operator}()", "value", *(("context",) if has_context else ()))
 
 

@@ -35,13 +35,13 @@ class Branches:
         return self._child(str(len(self._predicates)) if name is None else name)
 
     def add_default(self, name: str | None) -> Stream:
-        """The branch of what no predicate takes: the last one."""
+        """Add the last branch, for the records that no predicate takes, and return its stream."""
         self._check_open()
         self._closed = True
         return self._child("0" if name is None else name)
 
     def close(self) -> None:
-        """There are no more branches: what no predicate takes is left out."""
+        """End the branches without a default: records that no predicate takes are dropped."""
         self._closed = True
 
     def _check_open(self) -> None:

@@ -1,6 +1,6 @@
 """`Cogrouping`: several streams grouped by the same key, and the table that their aggregations make together.
 
-Each stream has a node that adds its records to the one store, and all of them go on to one node that is the
+Each stream has a node that adds its records to the one store. All of these nodes lead to one node, the
 table's (Kafka's CogroupedStreamAggregateBuilder).
 """
 
@@ -37,13 +37,13 @@ class Cogrouping:
     _parents: dict[Grouping, Stream] = field(default_factory=dict)
 
     def and_of(self, grouping: Grouping, aggregator: Callable[[Any, Any, Any], Any]) -> Cogrouping:
-        """These groupings and another one; of one that is there already the aggregator is replaced."""
+        """Return a cogrouping with one more grouping; a grouping's second aggregator replaces its first."""
         if not isinstance(grouping, Grouping) or grouping.windowing.windows is not None:
             raise TopologyError("cogroup() takes a KGroupedStream that is not windowed, and its aggregator")
         return replace(self, aggregators={**self.aggregators, grouping: aggregator})
 
     def windowed_by(self, windowing: Windowing) -> Cogrouping:
-        """The same groupings, by window as well."""
+        """Return a cogrouping of the same groupings, by window as well."""
         return replace(self, windowing=windowing)
 
     def aggregated(
@@ -54,7 +54,7 @@ class Cogrouping:
         name: str | None,
         materialized: Materialized,
     ) -> Table:
-        """The table of all aggregators' results."""
+        """Return the table of all aggregators' results."""
         first = next(iter(self.aggregators)).stream
         builder, windowing = first.builder, self.windowing
         store_name = materialized.name or builder.names.store(AGGREGATE)
@@ -78,7 +78,7 @@ class Cogrouping:
             grace_ms = windowing.closing_ms
             if table is None:
                 table = put_in_store(
-                    parent, node, spec, _given(operator), old_values=old_values, grace_ms=grace_ms
+                    parent, node, spec, _always(operator), old_values=old_values, grace_ms=grace_ms
                 )
             else:
                 stores = [store_name]
@@ -95,18 +95,20 @@ class Cogrouping:
         return replace(table, stream=replace(table.stream, node=merged, sources=sources, key_serde=key_serde))
 
     def _parent(self, grouping: Grouping, spec: StoreSpec) -> Stream:
-        """The stream to aggregate; tables of the same groupings share the repartition topics, and all that is
-        made of a grouping the one that the user named. Kafka does the latter only if it optimizes.
+        """Return the stream to aggregate, behind a repartition topic if the key may have changed.
+
+        Tables of the same groupings share the repartition topics. All aggregations of one grouping share the
+        topic that the user named; Kafka shares it only if it optimizes.
         """
         stream, builder = grouping.stream, grouping.stream.builder
         if not stream.rekeyed:
             return stream
         names = builder.names.repartition(grouping.name or spec.name)
-        found = self._parents.get(grouping) or grouping.behind_topic
-        if found is None:
-            found = self._parents[grouping] = grouping.read_back(names, spec)
-        return found
+        parent = self._parents.get(grouping) or grouping.behind_topic
+        if parent is None:
+            parent = self._parents[grouping] = grouping.read_back(names, spec)
+        return parent
 
 
-def _given(operator: Operator) -> Callable[[StoreOnDemand], Operator]:
+def _always(operator: Operator) -> Callable[[StoreOnDemand], Operator]:
     return lambda store: operator

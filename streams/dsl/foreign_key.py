@@ -114,7 +114,7 @@ def join_foreign(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForeignKeyJoin:
-    """One join, put into the graph in three steps, in this order."""
+    """A foreign-key join, which is put into the graph in three steps, in this order."""
 
     builder: InternalStreamsBuilder
     names: _Names
@@ -127,7 +127,7 @@ class _ForeignKeyJoin:
     foreign_value_serde: Serde[Any]
 
     def add_subscriptions(self, extract: Callable[[Any, Any], Any]) -> None:
-        """From the left table's updates to the subscriptions kept beside the foreign table."""
+        """Add the nodes from the left table's updates to the subscriptions that the right side stores."""
         builder, names, subscriptions = self.builder, self.names, SubscriptionSerde(self.key_serde)
         serialize = self.foreign_serde.serialize
         send = operators.send_subscriptions(extract, serialize, self.value_serde, left=self.keep_left)
@@ -143,15 +143,15 @@ class _ForeignKeyJoin:
             value_serde=subscriptions,
         )
         builder.graph.copartitions.append(self.foreign.stream.sources | {names.registration_source})
-        kept = StoreSpec(
+        subscription_store = StoreSpec(
             name=names.store, kind="key_value", key_serde=Bytes(), value_serde=subscriptions, cached=False
         )
-        builder.graph.add_store(kept)
+        builder.graph.add_store(subscription_store)
         receive = operators.receive_subscriptions(names.store, serialize, self.key_serde.serialize)
         builder.add_processor(names.receive, (names.registration_source,), receive, (names.store,))
 
     def add_answers(self) -> None:
-        """Responses to subscriptions, and to those kept when the foreign table's rows change."""
+        """Add the nodes that answer subscriptions, and answer the stored ones when a foreign row changes."""
         builder, names, view = self.builder, self.names, self.foreign.read()
         builder.add_processor(names.answer, (names.receive,), operators.answer(view), view.stores)
         changed = operators.answer_changed(names.store, self.foreign_serde.serialize)
@@ -211,15 +211,17 @@ class _ForeignKeyJoin:
 
 
 def _result(stream: Stream, node: str, materialized: Materialized) -> Table:
-    """The table of the joined rows; its serde may be unknown, as long as nobody asks for its store."""
+    """Return the table of the joined rows. Its serde may be unknown until its store is read."""
     builder = stream.builder
-    given = serde_for(materialized.value_serde) or builder.default_value_serde
+    value_serde = serde_for(materialized.value_serde) or builder.default_value_serde
     spec = builder.store_spec(
         materialized.name or builder.names.store("KTABLE-FK-JOIN-OUTPUT-"),
         materialized,
         key_serde=stream.key_serde,
-        value_serde=given or _Unknown(node),
+        value_serde=value_serde or _Unknown(node),
         node=node,
     )
     table = table_of_updates(stream, node, spec, materialized)
-    return table if given is not None else replace(table, stream=replace(table.stream, value_serde=None))
+    return (
+        table if value_serde is not None else replace(table, stream=replace(table.stream, value_serde=None))
+    )

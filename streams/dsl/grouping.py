@@ -15,7 +15,7 @@ from streams.state import StoreSpec
 
 
 class Grouping:
-    """What all aggregations of one grouping share; its name goes to their repartition topic."""
+    """A grouped stream, which its aggregations share; its name goes to their repartition topic."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class Grouping:
 
     @classmethod
     def of(cls, stream: Stream, options: Grouped) -> Grouping:
-        """A stream grouped as the options say."""
+        """Return the grouping of a stream with these options."""
         key_serde = serde_for(options.key_serde) or stream.key_serde
         value_serde = serde_for(options.value_serde) or stream.value_serde
         return cls(replace(stream, key_serde=key_serde, value_serde=value_serde), options.name)
 
     def windowed_by(self, windowing: Windowing) -> Grouping:
-        """The same grouping, by window as well."""
+        """Return the same grouping, by window as well."""
         return Grouping(self.stream, self.name, windowing, self._behind_topic)
 
     def aggregated(
@@ -49,7 +49,7 @@ class Grouping:
         name: str | None,
         materialized: Materialized,
     ) -> Table:
-        """The table of an aggregation's results."""
+        """Return the table of an aggregation's results."""
         builder = self.stream.builder
         store_name = materialized.name or builder.names.store(prefix)
         node = builder.names.node(prefix, name)
@@ -63,7 +63,7 @@ class Grouping:
         )
         old_values = always_told()
         operator = self.windowing.operator(store_name, aggregation, old_values)
-        parent, spec = self._repartitioned(spec), self.windowing.kept(spec)
+        parent, spec = self._repartitioned(spec), self.windowing.store_spec(spec)
         table = put_in_store(
             parent,
             node,
@@ -76,7 +76,7 @@ class Grouping:
         return replace(table, stream=replace(table.stream, key_serde=key_serde))
 
     def _repartitioned(self, spec: StoreSpec) -> Stream:
-        """The stream to aggregate, behind a repartition topic if the key may have changed."""
+        """Return the stream to aggregate, behind a repartition topic if the key may have changed."""
         stream, builder = self.stream, self.stream.builder
         if not stream.rekeyed:
             return stream
@@ -92,10 +92,10 @@ class Grouping:
         return self._behind_topic[0] if self._behind_topic else None
 
     def read_back(self, names: RepartitionNames, spec: StoreSpec) -> Stream:
-        """The stream behind a new repartition topic, which is shared if the user named it."""
+        """Return the stream behind a new repartition topic, which is shared if the user named it."""
         stream, builder = self.stream, self.stream.builder
         value_serde = builder.value_serde(names.source, stream.value_serde)
-        found = stream.read_back(names, spec.key_serde, value_serde)
+        behind_topic = stream.read_back(names, spec.key_serde, value_serde)
         if self.name is not None:
-            self._behind_topic.append(found)
-        return found
+            self._behind_topic.append(behind_topic)
+        return behind_topic

@@ -28,7 +28,7 @@ from streams.state import StoreKind, StoreSpec
 
 
 class InternalStreamsBuilder:
-    """One builder's graph and the ways to add to it."""
+    """A builder's graph, with methods that add to it."""
 
     def __init__(self, graph: Graph, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None) -> None:
         self.graph = graph
@@ -68,13 +68,19 @@ class InternalStreamsBuilder:
         )
         return name
 
-    def key_serde(self, node: str, *wanted: SerdeLike | None) -> Serde[Any]:
-        """The first key serde that is known, else the builder's; TopologyError if there is none."""
-        return _first(node, "key", (*wanted, self._key_serde))
+    def key_serde(self, node: str, *serdes: SerdeLike | None) -> Serde[Any]:
+        """Return the first key serde that is not None, else the builder's.
 
-    def value_serde(self, node: str, *wanted: SerdeLike | None) -> Serde[Any]:
-        """The first value serde that is known, else the builder's; TopologyError if there is none."""
-        return _first(node, "value", (*wanted, self._value_serde))
+        Raises TopologyError if there is none.
+        """
+        return _first(node, "key", (*serdes, self._key_serde))
+
+    def value_serde(self, node: str, *serdes: SerdeLike | None) -> Serde[Any]:
+        """Return the first value serde that is not None, else the builder's.
+
+        Raises TopologyError if there is none.
+        """
+        return _first(node, "value", (*serdes, self._value_serde))
 
     def store_spec(
         self,
@@ -89,7 +95,7 @@ class InternalStreamsBuilder:
         retention_ms: int = 0,
         lookback_ms: int = 0,
     ) -> StoreSpec:
-        """The store that `Materialized` describes; these serdes where it has none."""
+        """Return the spec of the store that `Materialized` describes; these serdes are its defaults."""
         history, interval = materialized.history_retention, materialized.segment_interval
         if history is not None:
             if kind != "key_value":

@@ -20,9 +20,9 @@ from streams.serdes import SerdeLike
 Options = TypeVar("Options")
 
 
-def options_with(given: Options | None, default: type[Options], **keywords: Any) -> Options:
-    """The options given, with the keywords that were given too put over them."""
-    base = default() if given is None else given
+def options_with(options: Options | None, default: type[Options], **keywords: Any) -> Options:
+    """Return the caller's options, or default ones, with the keywords that are not None in their place."""
+    base = default() if options is None else options
     changes = {name: value for name, value in keywords.items() if value is not None}
     return dataclasses.replace(base, **changes) if changes else base  # type: ignore[type-var]
 
@@ -162,10 +162,10 @@ class Materialized:
 
 
 def keeping(persistent: bool | None) -> dict[str, Any]:
-    """What the option `persistent` says of a store's spec."""
+    """Return the fields of a store's spec that follow from the option `persistent`."""
     return {"persistent": persistent is not False, "by_default": persistent is None}
 
 
 def as_materialized(store: str | Materialized | None) -> Materialized:
-    """A store's name alone stands for a store with that name."""
+    """Return the store's options: a name alone means a store of that name with default settings."""
     return store if isinstance(store, Materialized) else Materialized(name=store)

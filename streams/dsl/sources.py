@@ -18,7 +18,7 @@ from streams.graph import SourceNode
 def stream_source(
     builder: InternalStreamsBuilder, topics: str | Sequence[str] | re.Pattern[str], options: Consumed
 ) -> Stream:
-    """The records of these topics, from a new source or from the one that reads the same already."""
+    """Return the stream of these topics, from a new source or from the one that reads them already."""
     if isinstance(topics, re.Pattern) and not isinstance(topics.pattern, str):
         raise TopologyError(f"topics are named by text, not by the pattern {topics.pattern!r}")
     named = (topics,) if isinstance(topics, str) else topics
@@ -31,14 +31,14 @@ def stream_source(
         builder.stream_sources[read] = source
     elif source.reset != options.reset:
         raise TopologyError(
-            f"{node} reads {_told(source)} with reset={options.reset!r}, and {source.name} with "
+            f"{node} reads {_topics_text(source)} with reset={options.reset!r}, and {source.name} with "
             f"reset={source.reset!r}: one application reads a topic once, so give both the same"
         )
     return _below(builder, source, options)
 
 
 def table_source(builder: InternalStreamsBuilder, topic: str, options: Consumed) -> Stream:
-    """The updates of a table, from a source of its own."""
+    """Return the stream of a table's updates, from a source of its own."""
     node = builder.names.node("KSTREAM-SOURCE-", options.name, "-source")
     return _below(builder, _added(builder, node, (topic,), options), options)
 
@@ -73,5 +73,5 @@ def _below(builder: InternalStreamsBuilder, source: SourceNode, options: Consume
     )
 
 
-def _told(source: SourceNode) -> str:
+def _topics_text(source: SourceNode) -> str:
     return ", ".join(map(repr, source.topics)) if source.pattern is None else repr(source.pattern.pattern)

@@ -42,7 +42,7 @@ class Stream:
     value_serde: Serde[Any] | None = None
     rekeyed: bool = False
     _behind_topic: list[Stream] = field(default_factory=list, init=False, repr=False)
-    """What was last read back for a join of this very stream; streams derived from it begin without."""
+    """The streams read back for joins of this very stream; streams derived from it begin with none."""
 
     def then(
         self,
@@ -61,7 +61,7 @@ class Stream:
     def then_named(
         self, node: str, operator: Operator, stores: tuple[str, ...] = (), *, takes_null_keys: bool = False
     ) -> Stream:
-        """As `then`, of a node that has its name."""
+        """Add a node of this name below the stream, and return the stream that leaves the node."""
         self.builder.add_processor(node, (self.node,), operator, stores, takes_null_keys=takes_null_keys)
         return replace(self, node=node)
 
@@ -75,11 +75,11 @@ class Stream:
         )
 
     def with_new_keys(self) -> Stream:
-        """The same stream, marked as having other keys than its sources."""
+        """Return the same stream, marked as having other keys than its sources."""
         return replace(self._that_changes("keys"), key_serde=None, rekeyed=True)
 
     def with_new_values(self) -> Stream:
-        """The same stream, whose values have another type."""
+        """Return the same stream, whose values have another type."""
         return replace(self._that_changes("values"), value_serde=None)
 
     def _that_changes(self, what: Literal["keys", "values"]) -> Stream:
@@ -104,7 +104,7 @@ class Stream:
         return self.then("KSTREAM-KEY-SELECT-", name, stateless.select_key(selector)).with_new_keys()
 
     def repartitioned(self, name: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> Stream:
-        """The stream, read back from a topic ``<name>-repartition`` if keys may have changed."""
+        """Return the stream, read back from the topic ``<name>-repartition`` if keys may have changed."""
         if not self.rekeyed:
             return self
         return self.read_back(self.builder.names.repartition(name), key_serde, value_serde)
@@ -112,7 +112,7 @@ class Stream:
     def repartitioned_for_join(
         self, name: str | None, key_serde: Serde[Any], value_serde: Serde[Any]
     ) -> Stream:
-        """As `repartitioned`; joins without a name of their own share the topic of the stream's last join."""
+        """Return `repartitioned` for a join; without a name it shares the topic of the stream's last join."""
         if not self.rekeyed:
             return self
         names = self.builder.names.repartition(name or self.node)
@@ -131,7 +131,7 @@ class Stream:
         partitioner: StreamPartitioner | None = None,
         asked_for: bool = False,
     ) -> Stream:
-        """The stream, read back from a topic of these names."""
+        """Return the stream, read back from a topic of these names."""
         serdes: dict[str, Any] = {"key_serde": key_serde, "value_serde": value_serde}
         source = self.builder.repartition(
             self.node,
@@ -144,7 +144,7 @@ class Stream:
         return Stream(builder=self.builder, node=source, sources=frozenset({source}), **serdes)
 
     def sent_through(self, options: Repartitioned) -> Stream:
-        """The stream, read back from a topic of its own, whether its keys have changed or not (KIP-221)."""
+        """Return the stream, read back from a topic of its own even if its keys are the same (KIP-221)."""
         names = self.builder.names
         name = names.node("KSTREAM-REPARTITION-") if options.name is None else options.name
         return self.read_back(

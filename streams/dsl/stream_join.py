@@ -105,7 +105,7 @@ def join_streams(
 def _add_nodes(
     builder: InternalStreamsBuilder, names: _Names, left: str, right: str, this: JoinSide, other: JoinSide
 ) -> None:
-    """In Kafka's order, which is that of the numbers in their names."""
+    """Add the join's nodes in Kafka's order, which is that of the numbers in their names."""
     is_outer = this.unmatched_store is not None
     for parent, node, store in (
         (left, names.keep_left, names.left_store),
@@ -144,7 +144,7 @@ def _serdes(left: Stream, right: Stream, options: StreamJoined) -> _Serdes:
 
 
 def _copartitioned(left: Stream, right: Stream, serdes: _Serdes, name: str | None) -> tuple[Stream, Stream]:
-    """Both streams, each behind a repartition topic if its key may have changed."""
+    """Return both streams, each behind a repartition topic if its key may have changed."""
     if name is None:
         left_name = right_name = None
     else:

@@ -18,7 +18,7 @@ from streams.state import StoreSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """What of a table's updates is held back; make it by `until_window_closes` or `until_time_limit`."""
+    """A rule for holding back a table's updates; make it by `until_window_closes` or `until_time_limit`."""
 
     wait: Duration | None
     max_records: int | None = None
@@ -51,10 +51,11 @@ class Suppressed:
         name: str | None = None,
         idle_timeout: Duration | None = None,
     ) -> Self:
-        """Only the last result of each window, once window and grace are over by stream time; or, with
-        ``idle_timeout``, once the task's inputs brought nothing for so long by wall clock.
+        """Return a rule that forwards only the last result of each window, once window and grace are over.
 
-        A buffer that outgrows a bound ends the application: nothing is told early.
+        Stream time decides. With ``idle_timeout`` a window also ends once the task's inputs brought no record
+        for so long by wall clock. A buffer that outgrows a bound ends the application: no result is forwarded
+        early.
         """
         return cls(
             wait=None,
@@ -78,7 +79,10 @@ class Suppressed:
         changelog_config: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Of a key's updates within ``wait`` of stream time the last one; sooner if the buffer is full."""
+        """Return a rule that forwards the last of a key's updates within ``wait`` of stream time.
+
+        If the buffer is full, it forwards updates sooner, or ends the application: see ``when_full``.
+        """
         return cls(
             wait=wait,
             max_records=max_records,
@@ -132,15 +136,17 @@ def suppressed(table: Table, options: Suppressed) -> Table:
 
 
 def windows_above(graph: Graph, node: str) -> dict[str, int]:
-    """The aggregations by windows that make the table of this node, and how long after its end a window of
-    each may still change, ms. TopologyError if it is no table of windows.
+    """Return the windowed aggregations above a node, each with its grace period in ms.
+
+    A window may still change for the grace period after its end. Raises TopologyError if there is no windowed
+    aggregation.
     """
-    found = graph.nodes[node]
-    if isinstance(found, ProcessorNode) and found.grace_ms is not None:
-        return {node: found.grace_ms}
-    if not found.parents:
+    graph_node = graph.nodes[node]
+    if isinstance(graph_node, ProcessorNode) and graph_node.grace_ms is not None:
+        return {node: graph_node.grace_ms}
+    if not graph_node.parents:
         raise TopologyError(
             "until_window_closes is for tables of windows (windowed_by); this one comes from "
             f"{node}: say until_time_limit"
         )
-    return {name: ms for parent in found.parents for name, ms in windows_above(graph, parent).items()}
+    return {name: ms for parent in graph_node.parents for name, ms in windows_above(graph, parent).items()}

@@ -43,7 +43,7 @@ class StoreOnDemand:
         self._materialized = False
 
     def name_if_materialized(self) -> str | None:
-        """The store's name, None if nobody asked for it; final once the topology is built."""
+        """Return the store's name, None if the table has no store; final once the topology is built."""
         return self.spec.name if self._materialized else None
 
     def materialize(self) -> str:
@@ -85,7 +85,7 @@ class Table:
         *,
         is_filter: bool = False,
     ) -> Table:
-        """A table made of this one, update by update; it has a store of its own if the user named one."""
+        """Return a table derived from this one, update by update; it has a store if the user named one."""
         if materialized is not None and materialized.name is None:
             self.stream.builder.names.store(prefix)  # as Kafka does, which takes none for it either
         store_name = None if materialized is None else materialized.name
@@ -102,7 +102,7 @@ class Table:
         )
 
     def shortened(self, n: int, name: str | None, value_serde: Serde[Any]) -> Table:
-        """A table of the first ``n`` of each value, which is a list."""
+        """Return a table of the first ``n`` items of each value, which is a list."""
         node = None if name is None else f"{name}-first"
         table = self.derived("KTABLE-MAPVALUES-", node, lambda key, rows: rows[:n], None)
         return replace(table, stream=replace(table.stream, value_serde=value_serde))
@@ -114,7 +114,7 @@ class Table:
         stores: tuple[str, ...],
         materialized: Materialized | None,
     ) -> Table:
-        """A table of what a transformer makes of each value, in a store of its own if the user named one."""
+        """Return a table of a transformer's results for each value; it has a store if the user named one."""
         store_name = None if materialized is None else materialized.name
         old_values = self._old_values_of_derived(store_name)
         return self._below(
@@ -231,7 +231,10 @@ def always_told() -> OldValues:
 
 
 def table_of_updates(parent: Stream, node: str, spec: StoreSpec, materialized: Materialized) -> Table:
-    """A table of records that are its updates; it has a store if the user named one, or once it is read."""
+    """Return the table whose updates are these records.
+
+    It has a store if the user named one, or once a node reads it.
+    """
     old_values = OldValues(lambda force: _materialized(table, force=force))
     table = put_in_store(
         parent,
@@ -253,7 +256,7 @@ def _materialized(table: Table, *, force: bool) -> bool:
 
 
 def _with_serdes(stream: Stream, materialized: Materialized | None) -> Stream:
-    """The stream with the serdes that a table without a store was given all the same."""
+    """Return the stream with the serdes of these options, which may name some without a store."""
     if materialized is None:
         return stream
     return replace(
@@ -270,7 +273,7 @@ def table_of_stream(
     name: str | None,
     materialized: Materialized,
 ) -> Table:
-    """A stream read as a table's updates."""
+    """Return the table whose updates are a stream's records."""
     names = stream.builder.names
     node = names.node("KSTREAM-TOTABLE-", name)
     spec = stream.builder.store_spec(

@@ -18,7 +18,7 @@ from streams.serdes.change import ChangeSerde
 
 
 class TableGrouping:
-    """What all aggregations of one grouping share; its name goes to their repartition topic."""
+    """A grouped table, which its aggregations share; its name goes to their repartition topic."""
 
     def __init__(
         self, table: Table, selector: Callable[[Any, Any], tuple[Any, Any]], options: Grouped
@@ -46,9 +46,9 @@ class TableGrouping:
         """The serde of the values to aggregate."""
         return self._stream.value_serde
 
-    def known_value_serde(self, node: str, wanted: SerdeLike | None) -> Serde[Any]:
-        """The serde of one value to aggregate; TopologyError, which names the node, if there is none."""
-        return self._stream.builder.value_serde(node, wanted, self._stream.value_serde)
+    def known_value_serde(self, node: str, option: SerdeLike | None) -> Serde[Any]:
+        """Return the serde of one value to aggregate. Raises TopologyError if there is none."""
+        return self._stream.builder.value_serde(node, option, self._stream.value_serde)
 
     def aggregated(
         self,
@@ -58,7 +58,7 @@ class TableGrouping:
         name: str | None,
         materialized: Materialized,
     ) -> Table:
-        """The table of an aggregation's results."""
+        """Return the table of an aggregation's results."""
         builder, names = self._stream.builder, self._stream.builder.names
         store_name = materialized.name or names.store("KTABLE-AGGREGATE-")
         sink = names.node("KSTREAM-SINK-", name, "-sink")
@@ -73,7 +73,7 @@ class TableGrouping:
         return put_in_store(parent, node, spec, lambda store: operator, old_values=old_values)
 
     def _repartitioned(self, sink: str, source: str, topic: str) -> Stream:
-        """The updates, read back from a topic; aggregations share one that the user named."""
+        """Return the updates, read back from a topic; aggregations share a topic that the user named."""
         stream, graph = self._stream, self._stream.builder.graph
         if self._behind_topic is not None and self._name is not None:
             # Kafka adds the nodes once more, which numbers the sub-topology behind them.

@@ -29,9 +29,10 @@ def join_versioned(
     left: bool,
     is_versioned: bool,
 ) -> tuple[Operator, tuple[str, ...]]:
-    """The operator of a node of this name, and its stores. ``view``: of the table, None unless it has a past.
+    """Return the operator of a node of this name, and its stores; add its buffer if there is a grace period.
 
-    ``is_versioned``: whether the table counts as such. Adds the buffer, if there is a grace period.
+    ``view`` shows the table's versions; it is None for a table that keeps none. ``is_versioned`` is True for
+    a table that counts as versioned.
     """
     joined = with_key(joiner, takes_key=joiner_takes_key(joiner))
     if options.grace is None:
@@ -64,9 +65,10 @@ def _check_grace(node: str, stream: Stream, view: AsOfView, grace_ms: int) -> No
         raise TopologyError(f"{node}: grace is {grace_ms} ms, it must not be negative")
     for name in view.stores:
         spec = stream.builder.graph.stores.get(name)  # those of a transformer may come later
-        kept = None if spec is None else spec.history_retention_ms
-        if kept is not None and grace_ms > kept:
+        history_ms = None if spec is None else spec.history_retention_ms
+        if history_ms is not None and grace_ms > history_ms:
             raise TopologyError(
-                f"{node}: grace is {grace_ms} ms, but store {name} keeps its history for {kept} ms only: "
+                f"{node}: grace is {grace_ms} ms, but store {name} keeps its history for "
+                f"{history_ms} ms only: "
                 "history_retention must be at least grace"
             )

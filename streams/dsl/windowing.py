@@ -61,7 +61,7 @@ class Windowing:
         return isinstance(self.windows, SlidingWindows)
 
     def span(self, name: str, materialized: Materialized) -> dict[str, Any]:
-        """What of the store's spec has to do with time."""
+        """Return the fields of the store's spec that concern time."""
         windows = self.windows
         if windows is None:
             if materialized.retention is not None:
@@ -83,10 +83,10 @@ class Windowing:
             case _:
                 return span | {"window_size_ms": windows.size_ms}
 
-    def kept(self, spec: StoreSpec) -> StoreSpec:
-        """The store's spec, as emission on window close needs it.
+    def store_spec(self, spec: StoreSpec) -> StoreSpec:
+        """Return the store's spec, changed as emission on window close needs it.
 
-        Kafka has no cache then, but for time windows; what is found past retention depends on it.
+        Kafka caches only time windows then. Reads past the retention depend on it.
         """
         if self.emit == "on_window_update":
             return spec
@@ -95,8 +95,9 @@ class Windowing:
     def operator(
         self, store: str, aggregation: Aggregation, old_values: OldValues, clock: str | None = None
     ) -> Operator:
-        """What aggregates. ``clock``: where several operators write the store, which of the stream times kept
-        with it this one goes by.
+        """Return the operator that aggregates.
+
+        ``clock`` names the operator's stream time in the store, if several operators write the store.
         """
         idle_ms = None if self.idle_timeout is None else milliseconds(self.idle_timeout)
         how = (aggregation, self.emit, old_values, clock, idle_ms)
@@ -111,7 +112,7 @@ class Windowing:
                 return aggregate_windows(store, self.windows, *how)
 
     def key_serde(self, inner: Serde[Any]) -> Serde[Any]:
-        """The serde of the table's keys."""
+        """Return the serde of the table's keys."""
         match self.windows:
             case None:
                 return inner

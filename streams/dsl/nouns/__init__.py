@@ -8,7 +8,6 @@ point downward, from `kstream` to `ktable`. Two ways lead back up to `KStream`, 
 checkers only:
 
 - A split stream has streams as branches. `KStream.split` hands `BranchedKStream` what makes them.
-- A table is read as a stream. `KTable.to_stream` imports `KStream` when it is called: its signature names it
-  anyway, and one import where it is needed is plainer than a maker of streams handed to every table, or kept
-  by the builder, where it would have no type.
+- A table is read as a stream. `KTable.to_stream` imports `KStream` when it is called. Its signature names the
+  class anyway, and one import there is plainer than a function handed to every table.
 """

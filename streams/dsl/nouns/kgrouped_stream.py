@@ -181,5 +181,5 @@ class CogroupedKStream(Generic[K, A]):
         store: str | Materialized | None = None,
     ) -> KTable[K, A]:
         """Aggregate the records of all grouped streams into one table, beginning with ``initializer()``."""
-        kept = as_materialized(store)
-        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+        materialized = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, materialized))

@@ -277,8 +277,8 @@ class KTable(Generic[K, V]):
             raise TopologyError(f"a table is joined with a KTable, not with a {type(other).__name__}")
         mine, others = self._table, other._table
         if foreign_key is not None:
-            kept = as_materialized(store)
-            return KTable(join_foreign(mine, others, foreign_key, joiner, name, kept, keep_left=keep_left))
+            options = as_materialized(store)
+            return KTable(join_foreign(mine, others, foreign_key, joiner, name, options, keep_left=keep_left))
         materialized, sides = _materialized_if(store), {"keep_left": keep_left, "keep_right": keep_right}
         return KTable(join_tables(mine, others, joiner, name, materialized, **sides))
 
@@ -370,8 +370,10 @@ class KGroupedTable(Generic[K, V]):
     ) -> KTable[Any, Any]:
         check_n(n)
         serde = ListOf(self._grouping.known_value_serde("top_n()", value_serde))
-        kept = as_materialized(store)
-        table = self._grouping.aggregated("KTABLE-AGGREGATE-", all_of_table(ranking), serde, name, kept)
+        materialized = as_materialized(store)
+        table = self._grouping.aggregated(
+            "KTABLE-AGGREGATE-", all_of_table(ranking), serde, name, materialized
+        )
         return KTable(table.shortened(n, name, serde))
 
     def _aggregated(

@@ -32,8 +32,8 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], A]:
         """Aggregate the records of all grouped streams into one table, beginning with ``initializer()``."""
-        kept = as_materialized(store)
-        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, kept))
+        materialized = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, None, value_serde, name, materialized))
 
 
 class SessionWindowedCogroupedKStream(Generic[K, A]):
@@ -55,5 +55,5 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
 
         Sessions that a record merges become ``merger(key, one, other)``.
         """
-        kept = as_materialized(store)
-        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, kept))
+        materialized = as_materialized(store)
+        return KTable(self._cogrouping.aggregated(initializer, merger, value_serde, name, materialized))
