@@ -67,7 +67,10 @@ def test_dropped_connections_are_made_again(broker: Broker) -> None:
     broker.faults.drop_connections()
     client.produce("orders", "b")
     assert client.flush(60) == 0
-    assert texts(broker) == ["a", "b"], f"{broker.records('orders')}\n{broker.report()}\n{broker.requests()}"
+    # The drop may come between an append and its response: a producer that is not idempotent sends again.
+    assert list(dict.fromkeys(texts(broker))) == ["a", "b"], (
+        f"{broker.records('orders')}\n{broker.report()}\n{broker.requests()}"
+    )
 
 
 @deep
