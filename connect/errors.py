@@ -5,7 +5,11 @@
         ├── RetriableError      the same call may be made again after a backoff
         ├── PartitionsFenced    a sink's partitions were taken by another task: ask the group whose they are
         ├── DataError           a record cannot be converted: the record, not the system, is at fault
-        └── NotFound            no such connector, task or plugin
+        ├── NotFound            no such connector, task or plugin
+        ├── AlreadyExists       there is a connector of this name: choose another, or change its config
+        ├── BadRequest          the request makes no sense in the present state: correct it
+        ├── Rebalancing         the group of workers rebalances: ask again soon
+        └── NotLeader           another worker has to be asked
 
 Settings that cannot be used are `kafka_client.errors.ConfigError`.
 """
@@ -15,12 +19,16 @@ from __future__ import annotations
 from kafka_client.errors import ConfigError, MillstreamError
 
 __all__ = [
+    "AlreadyExists",
+    "BadRequest",
     "ConfigError",
     "ConnectError",
     "DataError",
     "MillstreamError",
     "NotFound",
+    "NotLeader",
     "PartitionsFenced",
+    "Rebalancing",
     "RetriableError",
 ]
 
@@ -47,3 +55,23 @@ class DataError(ConnectError):
 
 class NotFound(ConnectError):
     """An error for an unknown name of a connector, task or plugin."""
+
+
+class AlreadyExists(ConnectError):
+    """An error for a new connector whose name another connector has."""
+
+
+class BadRequest(ConnectError):
+    """An error for a request that makes no sense in the present state, as offsets of a running connector."""
+
+
+class Rebalancing(ConnectError):
+    """An error for a request that cannot be served while the group of workers rebalances."""
+
+
+class NotLeader(ConnectError):
+    """An error for a request that only the group's leader serves, whose REST address is `leader_url`."""
+
+    def __init__(self, message: str, leader_url: str) -> None:
+        super().__init__(message)
+        self.leader_url = leader_url

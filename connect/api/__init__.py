@@ -12,6 +12,7 @@ from connect.api.records import Header, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
+from connect.api.transform import Predicate, Transform
 from connect.config import Config, Password, SinkConfig, SourceConfig, setting
 from connect.errors import ConfigError, ConnectError, DataError, NotFound, PartitionsFenced, RetriableError
 from kafka_client import TopicPartition
@@ -29,6 +30,7 @@ __all__ = [
     "OffsetReader",
     "PartitionsFenced",
     "Password",
+    "Predicate",
     "RangeSinkContext",
     "RangeSinkTask",
     "RetriableError",
@@ -45,6 +47,7 @@ __all__ = [
     "SourceTask",
     "SourceTaskContext",
     "TopicPartition",
+    "Transform",
     "Type",
     "schema",
     "setting",

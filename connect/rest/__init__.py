@@ -1,0 +1,1 @@
+"""The REST interface of a worker, with Kafka Connect's paths, documents and status codes."""

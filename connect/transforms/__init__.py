@@ -1,0 +1,1 @@
+"""Transforms and predicates: Kafka Connect's own, and the chain that applies a connector's."""
