@@ -154,7 +154,10 @@ class SourceRun:
 
 
 class SinkRun:
-    """A worker for one sink task; a partition is opened when its first record is put."""
+    """A stand-in for a worker that runs one task of a sink connector.
+
+    A partition is opened in the task when its first record is put.
+    """
 
     def __init__(
         self, connector: type[SinkConnector], config: Mapping[str, str], *, name: str = "test"

@@ -147,7 +147,10 @@ def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]
 
 
 class _Flow:
-    """Lookup of one flow's keys: `a->b.key` first, then `key`, then `consumer.key`."""
+    """The settings of one flow, from cluster `a` to cluster `b`.
+
+    A setting is looked up as `a->b.key`, then as `key`, then as `consumer.key`.
+    """
 
     def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
         self._properties = properties

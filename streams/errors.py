@@ -190,8 +190,9 @@ class TooManyQueries(InvalidStateStore):
 class CommitRefused(StreamsError):
     """The group coordinator never accepts a task's commit: it is larger than a setting of the broker allows.
 
-    `task` is the id of the task with the largest commit. `what` is the part that is too large, `size` and
-    `limit` (None: unknown) are its bytes, and `setting` is the broker's setting.
+    `task` is the id of the task with the largest commit. `what` names the part that is too large. `size` is
+    that part's size in bytes. `limit` is the most that the broker allows, in bytes, or None if it is unknown.
+    `setting` is the broker's setting with that limit.
     """
 
     def __init__(self, task: str, what: str, size: int, limit: int | None, setting: str) -> None:

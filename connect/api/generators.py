@@ -150,7 +150,7 @@ class _GeneratorTask(_Generated):
         return self._batch(records)
 
     def stop(self) -> None:
-        """Set `stopping`, wait for a poll under way in another thread to return, close the generator."""
+        """Ask a running poll to end, wait for its return, then close the plugin's generator."""
         self._stopping.set()
         with self._polling:
             if self._generator is not None:

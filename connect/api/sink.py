@@ -96,7 +96,10 @@ class SinkConnector:
         return None
 
     def task_configs(self, max_tasks: int) -> MaybeAwaitable[list[dict[str, str]]]:
-        """Return one config per task; the tasks share the topics' partitions. A RangeSinkTask runs alone."""
+        """Return one config per task; the group divides the topics' partitions among the tasks.
+
+        A connector of a RangeSinkTask has one task.
+        """
         if issubclass(self.task_class, RangeSinkTask):
             return [self.config]
         return [dict(self.config) for _ in range(max_tasks)]

@@ -30,7 +30,7 @@ OnError: TypeAlias = Callable[[DataError, Record], None]
 
 
 class Conversion:
-    """Key, value and header converter of one task."""
+    """The three converters of one task: for keys, for values and for headers."""
 
     def __init__(self, key: Converter, value: Converter, header: HeaderConverter) -> None:
         self._key = key

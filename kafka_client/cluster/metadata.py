@@ -15,9 +15,10 @@ NO_NODE = -1
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the next offset to read, a note, and the leader epoch of the record before.
+    """A committed position in a partition.
 
-    The leader epoch is -1 if it is unknown.
+    `offset` is the next offset to read. `metadata` is a text of the committer's own. `leader_epoch` is the
+    leader epoch of the last record that was read, the one before `offset`, or -1 if it is unknown.
     """
 
     offset: int

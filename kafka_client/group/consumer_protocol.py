@@ -21,9 +21,11 @@ ASSIGNMENT_VERSION = 1
 
 
 class ConsumerProtocol:
-    """A group protocol of one assignor. `subscription` returns this member's present state.
+    """The consumer group protocol with one assignor.
 
-    `assigned_by_counts`: the partition counts of the last assignment made here, which the leader watches.
+    `subscription` returns what this member subscribes to and owns at the time of the call.
+    `assigned_by_counts` has the partition count of each topic when this member, as the group's leader, last
+    assigned partitions. The leader compares it with the topics' present counts.
     """
 
     def __init__(self, name: str, client: Client, subscription: Callable[[], Subscription]) -> None:

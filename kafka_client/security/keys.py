@@ -87,7 +87,7 @@ class SecurityKeys:
         return bool(self._values.get(key))
 
     def text(self, key: str, default: str = "") -> str:
-        """Return the value, or the default if it is not set."""
+        """Return the value of `key`, or `default` if the key is not set."""
         return self._values.get(key, default)
 
     def secret(self, key: str) -> Secret | None:

@@ -22,7 +22,7 @@ from logd.storage.names import META_PROPERTIES
 
 
 class Share(NamedTuple):
-    """The settings of one of the brokers, as `key=value`."""
+    """The settings of one of the host's broker processes; `overrides` are `key=value`."""
 
     node_id: int
     overrides: tuple[str, ...]

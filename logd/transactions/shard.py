@@ -161,9 +161,10 @@ class TransactionShard:
         self._store.owed[transactional_id].pop(partition, None)
 
     def complete(self, transactional_id: str, now_ms: int) -> None:
-        """Complete the transaction, unless a marker is missing.
+        """Write to the transaction log that the transaction is complete.
 
-        Raises KafkaError if the log refuses the record.
+        Do nothing while a partition of the transaction has no marker yet. Raises KafkaError if the log cannot
+        be written.
         """
         if not self._store.owed[transactional_id]:
             current = self._store.transactions[transactional_id]

@@ -30,10 +30,10 @@ OF_EACH = ("node.id", "broker.id", "listeners", "advertised.listeners", "zookeep
 
 
 def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, object]:
-    """Return the settings of all brokers of a cluster, with `config` on top.
+    """Return the settings that all `nodes` brokers of a test cluster share; `config` overrides them.
 
-    Brokers notice failures at once, and topics have a replica on each of three brokers. Raises BrokerError
-    for keys that the cluster sets itself.
+    ZooKeeper sessions end after two seconds, so that the others soon miss a killed broker. Topics get three
+    replicas, or `nodes` if there are fewer brokers. Raises BrokerError for a key that the cluster sets per broker.
     """
     for key in config:
         if key in OF_EACH:

@@ -22,9 +22,9 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 class ClassArchive:
-    """The archive of a class path.
+    """The archive of loaded classes (class data sharing) of a class path, which makes Java start faster.
 
-    Its name depends on the current files of the path and on the Java in use.
+    The archive's name is a hash of the class path's files, with their sizes and times, and of Java's version.
     """
 
     def __init__(self, name: str, class_path: str) -> None:
@@ -32,9 +32,9 @@ class ClassArchive:
 
     @cached_property
     def path(self) -> Path | None:
-        """The file of the archive;
+        """The archive's file, or None if archives are disabled.
 
-        None if archives are disabled. Computing it reads the state of hundreds of jars.
+        Its first computation reads the sizes and times of hundreds of jars.
         """
         folder = _folder()
         return None if folder is None else folder / f"{self._name}-{_digest(self._class_path)}.jsa"

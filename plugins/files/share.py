@@ -54,7 +54,7 @@ class Share:
         self._listed: list[str] = json.loads(task.get(_FILES) or json.dumps([config.file]))
 
     def paths(self) -> list[str]:
-        """Return the task's current files."""
+        """Return the paths of the files that this task reads at present."""
         return [p for p in matches(self._patterns) if self._is_ours(p)] if self.is_watched else self._listed
 
     def _is_ours(self, path: str) -> bool:

@@ -218,7 +218,10 @@ _shared_lock = threading.Lock()
 
 
 def acquire_driver(settings: SparkSettings) -> SparkDriver:
-    """Return this process's driver for these settings, starting it; connectors of a worker share it."""
+    """Return the Spark driver of this process for these settings, and start it if it does not run.
+
+    Connectors with equal settings share one driver. Call `release_driver` once per call of this function.
+    """
     with _shared_lock:
         driver, users = _shared.get(settings) or (SparkDriver(settings), 0)
         _shared[settings] = (driver, users + 1)

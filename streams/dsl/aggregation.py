@@ -68,7 +68,10 @@ def ranked(
     name: str | None,
     store: str | Materialized | None,
 ) -> Table:
-    """Return the table of the first ``n`` values of a ranking, as lists; ``value_serde`` is one value's."""
+    """Return a table with a list per group: the ``n`` values that rank first.
+
+    ``value_serde`` serializes one value, not the list.
+    """
     check_n(n)
     stream = grouping.stream
     serde = ListOf(stream.builder.value_serde("top_n()", value_serde, stream.value_serde))

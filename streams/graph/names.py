@@ -16,9 +16,10 @@ NAME_LENGTH_MAX = 249
 
 
 def checked(name: str) -> str:
-    """Return a name that Kafka allows for nodes, stores and topics; it may become a folder's name.
+    """Return `name` unchanged if it may name a node, a store or a topic.
 
-    Raises TopologyError otherwise, with the text of Kafka's Named.validate.
+    A store's name becomes the name of a folder. Raises TopologyError for any other name, with the text of
+    Kafka's Named.validate.
     """
     if not name:
         raise TopologyError("Name is illegal, it can't be empty")

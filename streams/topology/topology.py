@@ -203,7 +203,7 @@ class Topology:
 
     @property
     def subtopologies(self) -> tuple[Subtopology, ...]:
-        """The parts that edges or shared stores connect."""
+        """The subtopologies: nodes are in the same one if an edge or a shared store connects them."""
         return self.finished()._all.subtopologies
 
     @property

@@ -31,7 +31,10 @@ log = logging.getLogger("logd.broker")
 
 
 class LogDirsOpening:
-    """The steps of ``log_dirs`` at the start; directories that cannot be used are left out."""
+    """The opening of all log directories at a broker's start, step by step.
+
+    A directory that cannot be used goes offline, and the broker starts without it.
+    """
 
     def __init__(self, log_dirs: LogDirs) -> None:
         self._dirs = log_dirs

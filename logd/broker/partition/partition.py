@@ -44,7 +44,7 @@ class FollowerWaiter(AppendWaiter, Protocol):
 
 
 class Durability(Protocol):
-    """Forces logs to the disk: the flusher."""
+    """The part of the broker that syncs logs to the disk (`logd.broker.background.flusher`)."""
 
     def appended(self, partition: Partition, size: int) -> None:
         """Note that ``size`` bytes were appended to the log, which has to be flushed some time."""

@@ -148,11 +148,11 @@ class LogFlusher:
         return None if data is None else (state.directory / LEADER_EPOCHS, data)
 
     def start_sync(self) -> Flush | None:
-        """Return a flush of the records alone, or None if they are synced.
+        """Return a flush of the segments' records without the indexes, or None if all records are synced.
 
-        The records then survive a power loss, though recovery has to read them. Acknowledgements wait for
-        this by flush.messages and flush.ms; as a rule it is one fsync. Raises
-        KafkaError(KAFKA_STORAGE_ERROR).
+        After that flush the records survive a power loss, but recovery has to read them to rebuild the
+        indexes. With flush.messages or flush.ms an acknowledgement waits for such a flush. It usually costs
+        one fsync. Raises KafkaError(KAFKA_STORAGE_ERROR) if the log has failed.
         """
         state = self._state
         if state.health.failure is not None:

@@ -38,9 +38,10 @@ def printer(form: Format, fields: TypedFields) -> RecordPrinter:
 
 
 def internal_printer(read: InternalReader) -> RecordPrinter:
-    """Return a printer of Kafka's internal topics in the form of its formatters.
+    """Return a printer for records of an internal topic, such as __consumer_offsets.
 
-    It skips records of other types.
+    The printer writes a line per record, in the form of Kafka's console formatters. It leaves out records for
+    which `read` returns None.
     """
 
     def render(tp: TopicPartition, records: Sequence[Record]) -> bytes:

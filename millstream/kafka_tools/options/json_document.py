@@ -23,13 +23,13 @@ class JsonValue:
         self.node = node
 
     def get(self, name: str) -> JsonValue | None:
-        """Return an object's field, or None."""
+        """Return the field `name` of this object, or None if it has no such field."""
         if not isinstance(self.node, dict):
             raise _mapping(f"Expected JSON object, received {self}")
         return JsonValue(self.node[name]) if name in self.node else None
 
     def field(self, name: str) -> JsonValue:
-        """Return an object's field. Raises JavaError if it is missing."""
+        """Return the field `name` of this object. Raises JavaError, with Jackson's text, if it has none."""
         if (value := self.get(name)) is None:
             raise _mapping(f"No such field exists: `{name}`")
         return value

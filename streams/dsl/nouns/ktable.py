@@ -304,9 +304,10 @@ class KGroupedTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, V]:
-        """Reduce each group: the first value, then ``adder(so_far, value)``.
+        """Return a table with one value per group, reduced from the values of the group's rows.
 
-        ``subtractor(so_far, value)`` removes a row that was updated, deleted or moved to another group.
+        A group's first row gives the first value. Each further row gives ``adder(so_far, value)``. When a row
+        is updated, deleted or moved to another group, ``subtractor(so_far, value)`` takes its old value out.
         """
         aggregation = grouped_table.reducing(adder, subtractor)
         return self._aggregated("KTABLE-REDUCE-", aggregation, self._grouping.value_serde, name, store)

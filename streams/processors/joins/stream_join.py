@@ -151,9 +151,10 @@ def join_outer(side: JoinSide) -> Operator:
 def _closing(
     wiring: Wiring, side: JoinSide, unmatched: OuterJoinStore, deserialize: Callable[[bytes], Any]
 ) -> Callable[[Headers], None]:
-    """Return a function that forwards unmatched records whose windows are closed, with the headers it takes.
+    """Return a function that forwards the unmatched records whose windows are closed.
 
-    It does so at most every ``task.outer_join_emit_interval_ms`` of wall clock.
+    The function's argument are the headers that the forwarded records get. A call within
+    ``task.outer_join_emit_interval_ms`` (wall clock) of the last one that forwarded does nothing.
     """
     windows, task, forward = side.windows, wiring.task, wiring.forward
     before, after, grace = windows.before_ms, windows.after_ms, windows.grace_ms
