@@ -1,7 +1,8 @@
 """The API for authors of connectors; plugins import nothing else of Connect.
 
-A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and a task class
-(`SourceTask`, `SinkTask`, `RangeSinkTask`), or a generator function under `@source`.
+A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and a task class: `SourceTask`,
+`SinkTask` or `RangeSinkTask`. Short forms are generator functions under
+`@source` and functions under `@sink`.
 """
 
 from connect.api import schema
@@ -11,6 +12,7 @@ from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.api.records import Header, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
+from connect.api.sink_functions import sink
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
 from connect.api.transform import Predicate, Transform
 from connect.config import Config, Password, SinkConfig, SourceConfig, setting
@@ -51,5 +53,6 @@ __all__ = [
     "Type",
     "schema",
     "setting",
+    "sink",
     "source",
 ]

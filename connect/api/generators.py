@@ -5,7 +5,7 @@
         limit: int = setting("How many.", default=100)
 
     @source(name="numbers", config=NumbersConfig)
-    def numbers(config, state):
+    def numbers(config: NumbersConfig, state: dict[str, Any]) -> Iterator[SourceRecord]:
         for n in range(state.get("next", 0), config.limit):
             state["next"] = n + 1          # before the yield that this state covers
             yield SourceRecord(config.topic, {"n": n})
@@ -20,10 +20,14 @@ An async generator is cancelled where it awaits when the task stops. A plain one
 takes a third argument, a `threading.Event` that is set then, and returns soon after:
 
     @source(name="queue")
-    def queue(config, state, stopping):
+    def queue(
+        config: Mapping[str, str], state: dict[str, Any], stopping: threading.Event
+    ) -> Iterator[SourceRecord | None]:
         while not stopping.is_set():
             message = receive(timeout=1)
-            yield message and SourceRecord("t", message)
+            yield message and SourceRecord(config["topic"], message)
+
+Without a declared config, `config` is the connector's settings as texts, by their keys.
 """
 
 from __future__ import annotations
@@ -33,26 +37,48 @@ import inspect
 import itertools
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, overload
 
 from connect.api.records import SourceRecord
 from connect.api.source import SourceConnector, SourceTask
 from connect.config import Config
 from connect.errors import RetriableError
 
-Generator = Callable[..., Iterator[SourceRecord | None] | AsyncIterator[SourceRecord | None]]
-"""Called with config and state; a plain one that takes a third argument with the event `stopping` as well."""
+C = TypeVar("C", bound=Config)
+_Records = Iterator[SourceRecord | None] | AsyncIterator[SourceRecord | None]
+_State = dict[str, Any]
+_Settings = Mapping[str, str]
+SourceFunction = Callable[[C, _State], _Records] | Callable[[C, _State, threading.Event], _Records]
+"""A generator function of config and state; a plain one with a third parameter gets `stopping`, too."""
+UntypedSourceFunction = (
+    Callable[[_Settings, _State], _Records] | Callable[[_Settings, _State, threading.Event], _Records]
+)
+"""The same without a declared config: the settings are texts by their keys."""
+
+
+@overload
+def source(
+    *, name: str, config: type[C], version: str = "0", batch_size: int = 1000
+) -> Callable[[SourceFunction[C]], type[SourceConnector]]: ...
+
+
+@overload
+def source(
+    *, name: str, version: str = "0", batch_size: int = 1000
+) -> Callable[[UntypedSourceFunction], type[SourceConnector]]: ...
 
 
 def source(
-    *, name: str, config: type[Config] = Config, version: str = "0", batch_size: int = 1000
-) -> Callable[[Generator], type[SourceConnector]]:
+    *, name: str, config: type[Any] | None = None, version: str = "0", batch_size: int = 1000
+) -> Callable[[Any], type[SourceConnector]]:
     """Turn a generator function into a connector class with one task, to be named in `connector.class`.
 
-    A batch ends after `batch_size` records, at `yield None`, or when the generator ends.
+    The function gets an instance of `config`, or without one the settings as a mapping. `name` is the source
+    partition under which the state is stored: do not change it. A batch ends after `batch_size` records, at
+    `yield None`, or when the generator ends.
     """
 
-    def decorate(function: Generator) -> type[SourceConnector]:
+    def decorate(function: Any) -> type[SourceConnector]:
         is_async = inspect.isasyncgenfunction(function)
         takes_stopping = len(inspect.signature(function).parameters) > 2
         if is_async and takes_stopping:
@@ -74,7 +100,7 @@ def source(
             {
                 "__doc__": function.__doc__,
                 "__module__": function.__module__,
-                "CONFIG": config,
+                "CONFIG": config or Config,
                 "VERSION": version,
                 "task_class": task,
             },
@@ -88,7 +114,7 @@ class _Generated(SourceTask):
 
     source_name: ClassVar[str]
     function: ClassVar[Any]
-    declaration: ClassVar[type[Config]]
+    declaration: ClassVar[type[Config] | None]
     batch_size: ClassVar[int]
     takes_stopping: ClassVar[bool]
 
@@ -98,7 +124,7 @@ class _Generated(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         self._partition = {"source": self.source_name}
-        self._config = self.declaration.parse(config)
+        self._config = dict(config) if self.declaration is None else self.declaration.parse(config)
         self._skipped = False
         """True if the state has changed since the last record that has it as its offset."""
         self._batch_state: dict[str, Any] = self.context.offsets.offset(self._partition) or {}

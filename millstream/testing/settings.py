@@ -33,7 +33,7 @@ def cluster_settings(config: Mapping[str, object], nodes: int) -> dict[str, obje
     """Return the settings that all `nodes` brokers of a test cluster share; `config` overrides them.
 
     ZooKeeper sessions end after two seconds, so that the others soon miss a killed broker. Topics get three
-    replicas, or `nodes` if there are fewer brokers. Raises BrokerError for a key that the cluster sets per broker.
+    replicas, or `nodes` if there are fewer brokers. Raises BrokerError for a key that is set per broker.
     """
     for key in config:
         if key in OF_EACH:

@@ -1,10 +1,10 @@
-"""The public surface, and sources written as generators."""
+"""The public surface, and connectors written as functions."""
 
 import pytest
 
 import connect.api
-from connect.api import Config, RetriableError, SourceRecord, setting, source
-from connect.testing import SourceRun
+from connect.api import Config, RetriableError, SinkRecord, SourceRecord, setting, sink, source
+from connect.testing import SinkRun, SourceRun
 
 
 def test_exports():
@@ -88,3 +88,61 @@ def test_a_generator_that_says_later_goes_on_behind_its_last_batch(kind):
     assert [r.value for r in records] == list(range(12))
     assert records[-1].source_offset == {"next": 12}
     run.stop()
+
+
+def test_a_generator_without_a_declared_config_gets_a_mapping():
+    @source(name="plain")
+    def plain(config, state):
+        yield SourceRecord(config["topic"], config.get("word"))
+
+    run = SourceRun(plain, {"topic": "t", "word": "x"})
+    assert [(record.topic, record.value) for record in run.records()] == [("t", "x")]
+    run.stop()
+
+
+class Target:
+    def __init__(self):
+        self.values, self.is_closed = [], False
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_function_is_a_sink(kind):
+    """It gets its config, the records and the resources that live as long as the task."""
+    targets = []
+
+    def write(config, records, resources):
+        if "target" not in resources:
+            targets.append(resources.setdefault("target", Target()))
+        resources["target"].values += [(config.topic, record.value) for record in records]
+
+    async def write_async(config, records, resources):
+        write(config, records, resources)
+
+    connector = sink(name="write", config=NumbersConfig, version="3")(
+        write if kind == "plain" else write_async
+    )
+    with SinkRun(connector, {"topic": "t"}) as run:
+        run.put([SinkRecord("in", 0, 0, 1), SinkRecord("in", 0, 1, 2)])
+        run.put([SinkRecord("in", 0, 2, 3)])
+        assert run.flush() == {("in", 0): 3}
+    assert [(target.values, target.is_closed) for target in targets] == [
+        ([("t", 1), ("t", 2), ("t", 3)], True)
+    ]
+    assert connector.VERSION == "3"
+
+
+def test_a_function_without_a_declared_config_gets_a_mapping():
+    written = []
+
+    @sink(name="plain")
+    def plain(config, records):
+        """Writes."""
+        written.extend((config["to"], record.value) for record in records)
+
+    with SinkRun(plain, {"to": "here"}) as run:
+        run.put([SinkRecord("t", 0, 0, "x")])
+    assert written == [("here", "x")]
+    assert plain.__doc__ == "Writes."

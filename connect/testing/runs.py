@@ -1,14 +1,4 @@
-"""A kit for authors of connectors, which runs a task without a broker.
-
-run = SourceRun(FilesSource, {"file": "flights.csv", "topic": "flights"})
-records = run.records()          # until the source has ended or has nothing more
-run.commit()                     # as if all were acknowledged
-run.again().records()            # a restart from the committed offsets
-
-with SinkRun(MySink, {"path": "out"}) as sink:
-    sink.put([SinkRecord("t", 0, 0, value={"a": 1})])
-    sink.flush()
-"""
+"""SourceRun and SinkRun: a connector with its tasks, run from ordinary code without a broker."""
 
 from __future__ import annotations
 
@@ -17,7 +7,6 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connect.api.calls import MaybeAwaitable
 from connect.api.records import SinkRecord, SourceRecord
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask, SourceTaskContext
@@ -26,6 +15,8 @@ from connect.stores import ConnectorOffsets
 from kafka_client import TopicPartition
 
 POLLS_MAX = 100_000
+_BLOCKING_SECONDS = 0.2
+"""How long a call runs before it is interrupted."""
 
 
 class MemoryOffsetStore:
@@ -58,6 +49,27 @@ class Calls:
     def __call__(self, method: Any, *args: Any) -> Any:
         """Call a plugin method and return its result."""
         return self._runner.run(self._calls.call(method, *args))
+
+    def interrupt(self, method: Any, stop: Any, seconds: float) -> bool:
+        """Call `method`, and `stop` while it still runs. Return True if both return within `seconds`."""
+        return self._runner.run(self._interrupt(method, stop, seconds))
+
+    async def _interrupt(self, method: Any, stop: Any, seconds: float) -> bool:
+        calling = asyncio.ensure_future(self._calls.call(method))
+        await asyncio.wait({calling}, timeout=_BLOCKING_SECONDS)
+        is_plain = self._calls.is_busy
+        if not is_plain:
+            calling.cancel()  # as the worker does with an async method
+        call = self._calls.call_concurrently if is_plain else self._calls.call
+        stopping = asyncio.ensure_future(call(stop))
+        _, late = await asyncio.wait({calling, stopping}, timeout=seconds)
+        for each in late:
+            each.cancel()
+        if stopping not in late:
+            stopping.result()
+        if calling not in late and not calling.cancelled():
+            calling.exception()  # the worker ignores what an interrupted call raises
+        return not late
 
     def close(self) -> None:
         """End the thread and the loop."""
@@ -147,6 +159,25 @@ class SourceRun:
         self._call(self.connector.stop)
         self._call.close()
 
+    def interrupt(self, seconds: float = 30) -> bool:
+        """Stop the first task while its `poll` waits, and then the rest.
+
+        Return False if the poll has not returned `seconds` later.
+        """
+        task = self.tasks.pop(0)
+        is_ended = self._call.interrupt(task.poll, task.stop, seconds)
+        self.stop()
+        return is_ended
+
+    def store_at(self, record: SourceRecord) -> MemoryOffsetStore:
+        """Return a store in which this record's source offset is the last that was committed."""
+        assert record.source_partition is not None
+        assert record.source_offset is not None
+        store = MemoryOffsetStore()
+        key = self._offsets.key(record.source_partition)
+        store.offsets[key] = self._offsets.encode(record.source_offset)
+        return store
+
     def again(self) -> SourceRun:
         """Stop, and return a new run that starts from the committed offsets, as after a restart."""
         self.stop()
@@ -175,12 +206,17 @@ class SinkRun:
         self._next: dict[TopicPartition, int] = {}
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Deliver records."""
+        """Deliver records, without those before the offsets that the task has set by `context.offset`."""
         partitions = {TopicPartition(r.topic, r.partition) for r in records}
         new = sorted(partitions - self._next.keys())
         if new:
             self._call(self.task.open, new)
-        self._call(self.task.put, records)
+        rewinds = self.task.context.rewinds
+        records = [
+            r for r in records if r.offset >= rewinds.get(TopicPartition(r.topic, r.partition), r.offset)
+        ]
+        if records:
+            self._call(self.task.put, records)
         for record in records:
             self._next[TopicPartition(record.topic, record.partition)] = record.offset + 1
 
@@ -191,6 +227,18 @@ class SinkRun:
             self._call(self.task.flush, dict(self._next))
             allowed = self._next
         return dict(allowed)
+
+    def close(self, partition: int) -> None:
+        """Commit and close this partition of each topic, as when the group gives it to another task."""
+        self.flush()
+        closing = sorted(tp for tp in self._next if tp.partition == partition)
+        for tp in closing:
+            del self._next[tp]
+        self._call(self.task.close, closing)
+
+    def crash(self) -> None:
+        """End as a killed worker does: no method of the plugin is called any more."""
+        self._call.close()
 
     def stop(self) -> None:
         """Close the partitions and stop. A second call does nothing."""
@@ -206,6 +254,3 @@ class SinkRun:
 
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
-
-
-__all__ = ["Calls", "MaybeAwaitable", "MemoryOffsetStore", "SinkRun", "SourceRun"]
