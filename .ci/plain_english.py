@@ -139,8 +139,11 @@ def _docstring(path: str, node: ast.AST) -> Iterator[Finding]:
 
 
 def _is_function(node: ast.AST) -> bool:
-    """Return True if `node` is a function that is called as one, so not a property."""
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    """Return True if `node` is a function that is called as one: neither a property nor a test.
+
+    A test's docstring says what holds, not what the test does.
+    """
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("test_"):
         return False
     decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
     return not decorators & {"property", "cached_property", "fixture", "setter"}

@@ -252,8 +252,6 @@ class TestSinkFaults:
         assert "flushed_records_are_in_the_target" in failed
 
     def test_a_sink_that_counts_records_for_offsets(self, tmp_path):
-        """A sink that takes a gap for a record that it has written already."""
-
         def put(self, records):
             for record in records:
                 if record.offset == getattr(self, "next", record.offset):
