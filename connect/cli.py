@@ -24,6 +24,7 @@ from typing import Annotated, Any
 
 import typer
 
+from connect.authoring.commands import app as authoring
 from connect.config import SinkConfig, SourceConfig, document, read_config_file, validate
 from connect.errors import MillstreamError
 from connect.runtime import Worker, WorkerConfig, connector_class, connector_type, list_plugins
@@ -33,6 +34,7 @@ from kafka_client.log_level import LogLevel
 app = typer.Typer(
     help="Connect: move data between the log and other systems.", no_args_is_help=True, add_completion=False
 )
+app.add_typer(authoring)
 _GC_THRESHOLD = 50_000
 """Allocations between two garbage collections."""
 

@@ -110,7 +110,7 @@ class Target:
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_a_function_is_a_sink(kind):
-    """It gets its config, the records and the resources that live as long as the task."""
+    """The function gets its config, the records and the resources that live as long as the task."""
     targets = []
 
     def write(config, records, resources):
