@@ -1,0 +1,203 @@
+"""The chain of a connector's transforms, as one task applies it to batches of records."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+from connect.api.records import SinkRecord, SourceRecord
+from connect.api.transform import Predicate, Transform
+from connect.errors import ConfigError, ConnectError
+from connect.transforms.declared import Declared, TransformConfig, examine, full_keys
+
+_log = logging.getLogger(__name__)
+_P = TypeVar("_P", Transform, Predicate)
+R = TypeVar("R", SourceRecord, SinkRecord)
+_Apply = Callable[[Any], Any]
+
+
+class TransformError(ConnectError):
+    """An error for a record that a transform, or its predicate, has failed on; the cause is chained."""
+
+    stage: ClassVar[str] = "TRANSFORMATION"
+    """The name of the stage in Kafka's error reports (KIP-298)."""
+
+    def __init__(self, alias: str, transform: str, record: SourceRecord | SinkRecord, reason: str) -> None:
+        place = record.topic
+        if isinstance(record, SinkRecord):
+            place = f"{record.topic}, partition {record.partition}, offset {record.offset}"
+        super().__init__(f"transform {alias} ({transform}) failed on a record of topic {place}: {reason}")
+        self.alias = alias
+        self.transform = transform
+        """The name of the transform's class."""
+        self.record = record
+        """The record as it was before the first transform."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A configured transform, with its predicate."""
+
+    alias: str
+    transform: str
+    apply: _Apply
+
+
+class TransformChain:
+    """The configured transforms of one task, in order. Its methods are called from one thread at a time."""
+
+    def __init__(self, steps: Sequence[_Step], plugins: Sequence[Transform | Predicate]) -> None:
+        self._steps = tuple(steps)
+        self._applies = tuple(step.apply for step in steps)
+        self._plugins = plugins
+
+    @classmethod
+    def configured(cls, connector_config: Mapping[str, Any]) -> Self:
+        """Create the chain that a connector's config declares; an empty one if it declares none.
+
+        Raises ConfigError, with the full key, for the first invalid setting.
+        """
+        declared = examine(connector_config)
+        if declared.errors:
+            raise declared.errors[0]
+        plugins: list[Transform | Predicate] = []
+        try:
+            predicates = {
+                alias: _made(plugin, Predicate, plugins) for alias, plugin in declared.predicates.items()
+            }
+            steps = [_step(t, _made(t, Transform, plugins), predicates) for t in declared.transforms]
+        except BaseException:
+            _close(plugins)
+            raise
+        return cls(steps, plugins)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if records pass the chain as they are."""
+        return not self._steps
+
+    def apply(
+        self, records: Sequence[R], on_error: Callable[[TransformError, R], None] | None = None
+    ) -> list[R]:
+        """Return the records behind the last transform, in order: none, one or several for each.
+
+        A record that fails is passed to `on_error`, as it was before the first transform, and is left out.
+        Without `on_error` the first failure raises its TransformError.
+        """
+        applies = self._applies
+        if not applies:
+            return list(records)
+        results: list[R] = []
+        append = results.append
+        for record in records:
+            current: Any = record
+            kind = type(record)
+            step = 0
+            try:
+                for apply in applies:
+                    current = apply(current)
+                    if type(current) is not kind:
+                        results.extend(self._spread(current, record, step))
+                        break
+                    step += 1
+                else:
+                    append(current)
+            except Exception as e:
+                error = e if isinstance(e, TransformError) else self._error(step, record, e)
+                if on_error is None:
+                    raise error from error.__cause__
+                on_error(error, record)
+        return results
+
+    def _spread(self, result: Any, original: R, step: int) -> list[R]:
+        """Return the chain's records for a result of `step` that is not one record.
+
+        Raises TransformError if `result` is neither None nor a sequence of records.
+        """
+        if result is None:
+            return []
+        kind = type(original)
+        if not isinstance(result, Sequence) or any(type(r) is not kind for r in result):
+            shown = f"a result is {kind.__name__}, several of them or None; it is {result!r:.200}"
+            raise self._error(step, original, TypeError(shown))
+        return [r for part in result for r in self._passed(part, original, step + 1)]
+
+    def _passed(self, record: R, original: R, start: int) -> list[R]:
+        """Return the records for one record before step `start`. Raises TransformError."""
+        current: Any = record
+        for step in range(start, len(self._applies)):
+            try:
+                current = self._applies[step](current)
+            except Exception as e:
+                raise self._error(step, original, e) from e
+            if type(current) is not type(original):
+                return self._spread(current, original, step)
+        return [current]
+
+    def _error(self, step: int, record: SourceRecord | SinkRecord, cause: Exception) -> TransformError:
+        failed = self._steps[step]
+        reason = str(cause) if isinstance(cause, ConnectError) else f"{type(cause).__name__}: {cause}"
+        error = TransformError(failed.alias, failed.transform, record, reason)
+        error.__cause__ = cause
+        return error
+
+    def close(self) -> None:
+        """Close all transforms and predicates; an error of one is logged, and the others are closed."""
+        plugins, self._plugins = self._plugins, ()
+        _close(plugins)
+
+
+def _made(declared: Declared, base: type[_P], plugins: list[Transform | Predicate]) -> _P:
+    """Return a configured object of the declared class, and append it to `plugins`.
+
+    Raises ConfigError, with the full key, if the class refuses its settings or cannot be instantiated.
+    """
+    settings = {key: _text(value) for key, value in declared.settings.items()}
+    assert declared.plugin is not None
+    try:
+        plugin = declared.plugin()
+        assert isinstance(plugin, base)
+        plugins.append(plugin)
+        with full_keys(declared.prefix):
+            plugin.configure(settings)
+    except ConfigError:
+        raise
+    except Exception as e:
+        reason = f"cannot be configured: {type(e).__name__}: {e}"
+        raise ConfigError(f"{declared.prefix}type", declared.common.type, reason) from e
+    return plugin
+
+
+def _step(declared: Declared, transform: Transform, predicates: Mapping[str, Predicate]) -> _Step:
+    common = declared.common
+    assert isinstance(common, TransformConfig)
+    apply: _Apply = transform.apply
+    if common.predicate:
+        apply = _conditional(apply, predicates[common.predicate].test, not common.negate)
+    return _Step(declared.alias, type(transform).__name__, apply)
+
+
+def _conditional(apply: _Apply, test: Callable[[Any], bool], outcome: bool) -> _Apply:
+    """Return a function that applies a transform where `test` returns `outcome` (KIP-585)."""
+
+    def conditional(record: Any) -> Any:
+        return apply(record) if bool(test(record)) is outcome else record
+
+    return conditional
+
+
+def _text(value: object) -> str:
+    """Return a setting as the text that plugins get; a connector's JSON may have numbers and lists."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _close(plugins: Sequence[Transform | Predicate]) -> None:
+    for plugin in plugins:
+        try:
+            plugin.close()
+        except Exception:
+            _log.exception("%s: close failed", type(plugin).__name__)

@@ -1,0 +1,107 @@
+"""The common part of transforms that change a record's key or value, with or without schema.
+
+A transform says how it changes a value without schema (`plain`), and makes a plan for each schema
+(`planned`): the changed schema, and a function that changes values. The latest plans are cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from connect.api.schema import Schema
+from connect.api.transform import R, Transform
+from connect.config import Config
+
+_CACHED_PLANS = 16
+C = TypeVar("C", bound=Config)
+copied: Any = methodcaller("__copy__")
+"""Returns a copy of a record: a quarter of the time of msgspec.structs.replace."""
+
+
+class Plan(NamedTuple):
+    """The change of values of one schema."""
+
+    source: Schema
+    """The schema of the values as they arrive; the plan keeps the object alive while its id is a key."""
+    schema: Schema | None
+    """The schema of the changed values."""
+    change: Callable[[Any, Any], Any]
+    """Called with the value and its record; returns the changed value. May raise DataError."""
+
+
+class Configured(Transform, Generic[C]):
+    """A transform with its parsed settings in `config`."""
+
+    config: C
+
+    def configure(self, config: Any) -> None:
+        """Parse the settings, and call `prepare`. Raises ConfigError for an invalid one."""
+        self.config = self.CONFIG.parse(config)  # type: ignore[assignment]
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Override it to compute from `config` what is the same for all records."""
+
+
+class PartTransform(Configured[C]):
+    """A transform of keys or values; OnKey or OnValue, as a further base class, says which."""
+
+    passes_null: ClassVar[bool] = True
+    """True if a record whose part is null stays as it is."""
+
+    def __init__(self) -> None:
+        self._plans: dict[int, Plan] = {}
+
+    def plain(self, value: Any, record: Any) -> Any:
+        """Return the changed value of a part without schema."""
+        raise NotImplementedError
+
+    def planned(self, schema: Schema) -> Plan:
+        """Return the plan for the values of a schema."""
+        raise NotImplementedError
+
+    def plan(self, schema: Schema) -> Plan:
+        """Make the plan of a schema that has none yet, and put it into the cache in place of the oldest."""
+        made = self.planned(schema)
+        if len(self._plans) >= _CACHED_PLANS:
+            del self._plans[next(iter(self._plans))]
+        self._plans[id(schema)] = made
+        return made
+
+
+class OnKey(PartTransform[C]):
+    """A transform of keys."""
+
+    def apply(self, record: R) -> R:
+        """Return the record with its key changed."""
+        value, schema = record.key, record.key_schema
+        if value is None and self.passes_null:
+            return record
+        changed: R = copied(record)
+        if schema is None:
+            changed.key = self.plain(value, record)
+        else:
+            plan = self._plans.get(id(schema)) or self.plan(schema)
+            changed.key = plan.change(value, record)
+            changed.key_schema = plan.schema
+        return changed
+
+
+class OnValue(PartTransform[C]):
+    """A transform of values."""
+
+    def apply(self, record: R) -> R:
+        """Return the record with its value changed."""
+        value, schema = record.value, record.value_schema
+        if value is None and self.passes_null:
+            return record
+        changed: R = copied(record)
+        if schema is None:
+            changed.value = self.plain(value, record)
+        else:
+            plan = self._plans.get(id(schema)) or self.plan(schema)
+            changed.value = plan.change(value, record)
+            changed.value_schema = plan.schema
+        return changed

@@ -1,0 +1,60 @@
+"""Finds classes of transforms and predicates: Kafka's names, entry points, or `module:Class`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+from connect.api.transform import Predicate, Transform
+from connect.config.references import load
+from connect.errors import ConfigError, ConnectError
+from connect.transforms.hoist_field import HoistFieldKey, HoistFieldValue
+
+_PACKAGE = "org.apache.kafka.connect.transforms."
+_T = TypeVar("_T")
+
+TRANSFORMS: dict[str, type[Transform]] = {
+    "HoistField$Key": HoistFieldKey,
+    "HoistField$Value": HoistFieldValue,
+}
+"""Kafka's transforms, by the part of the class name behind the package."""
+
+PREDICATES: dict[str, type[Predicate]] = {}
+"""Kafka's predicates, by the part of the class name behind the package."""
+
+
+@cache
+def _registered(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def transform_class(key: str, name: str) -> type[Transform]:
+    """Return the transform class `name`, the value of the setting `key`.
+
+    Kafka's class name counts with its package or without. Others are entry points of the group
+    `millstream.transforms`, or `module:Class`. Raises ConfigError if `name` is no transform.
+    """
+    built_in = TRANSFORMS.get(name.removeprefix(_PACKAGE))
+    return built_in or _loaded(key, name, "millstream.transforms", Transform, tuple(TRANSFORMS))
+
+
+def predicate_class(key: str, name: str) -> type[Predicate]:
+    """Return the predicate class `name`, found as `transform_class` finds transforms."""
+    built_in = PREDICATES.get(name.removeprefix(_PACKAGE).removeprefix("predicates."))
+    return built_in or _loaded(key, name, "millstream.predicates", Predicate, tuple(PREDICATES))
+
+
+def _loaded(key: str, name: str, group: str, base: type[_T], built_in: tuple[str, ...]) -> type[_T]:
+    """Return the class of an entry point or a reference. Raises ConfigError unless it is a `base`."""
+    noun = base.__name__.lower()
+    registered = _registered(group)
+    if name not in registered and ":" not in name and "." not in name:
+        raise ConfigError(key, name, f"is no {noun}; there are {', '.join([*built_in, *registered])}")
+    try:
+        plugin: Any = load(registered[name].value if name in registered else name)
+    except ConnectError as e:
+        raise ConfigError(key, name, str(e)) from e
+    if not (isinstance(plugin, type) and issubclass(plugin, base)):
+        raise ConfigError(key, name, f"is no {noun}: its base class must be connect.api.{base.__name__}")
+    return plugin
