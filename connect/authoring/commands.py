@@ -1,7 +1,8 @@
-"""The commands for authors: `millstream connect new`."""
+"""The commands for authors: `millstream connect new` and `test`."""
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,8 @@ from typing import Annotated
 import typer
 
 from connect.authoring.new_plugin import write_plugin
+from connect.authoring.pipeline_file import read_pipeline_file
+from connect.authoring.pipeline_test import run_tests
 from connect.errors import MillstreamError
 
 app = typer.Typer()
@@ -34,3 +37,26 @@ def new(
     for path in paths:
         typer.echo(path)
     typer.echo(f"Test it: python -m pytest {paths[1]}", err=True)
+
+
+@app.command()
+def test(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files of pipeline tests")],
+) -> None:
+    """Test pipelines without a broker: records in, the records expected behind converters and transforms.
+
+    The exit status is 1 if a test fails, and 2 if a file or config is not valid.
+    """
+    sys.path.insert(0, "")  # connectors and transforms of the current folder, as under `standalone`
+    failures = 0
+    for path in files:
+        try:
+            for result in run_tests(read_pipeline_file(path)):
+                failures += bool(result.differences)
+                typer.echo(f"{'FAILED' if result.differences else 'ok':<7}{path}: {result.name}")
+                for difference in result.differences:
+                    typer.echo(f"       {difference}")
+        except MillstreamError as e:
+            typer.echo(f"millstream connect: {path}: {e}", err=True)
+            raise typer.Exit(2) from e
+    raise typer.Exit(1 if failures else 0)
