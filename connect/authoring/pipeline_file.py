@@ -58,7 +58,7 @@ class ExpectedRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, o
 
 
 class PipelineTest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """One test of a pipeline."""
+    """A test of a pipeline."""
 
     name: str
     records: list[PipelineRecord]
