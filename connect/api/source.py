@@ -121,5 +121,14 @@ class SourceConnector:
         """
         return [self.config]
 
+    def check_target(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Reach the other system with this config, check credentials and permissions, and write nothing.
+
+        `millstream connect dry-run` calls this method on a connector that is not started. Raise ConnectError
+        for what would fail; return when a start would succeed. The default raises NotImplementedError: the
+        command reports that the system was not checked.
+        """
+        raise NotImplementedError
+
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened. Called also when the connector is paused, while its tasks wait."""

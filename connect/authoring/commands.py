@@ -1,18 +1,22 @@
-"""The commands for authors: `millstream connect new` and `test`."""
+"""The commands for authors: `millstream connect new`, `test` and `dry-run`."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from connect.authoring.dry_run import dry_run
 from connect.authoring.new_plugin import write_plugin
 from connect.authoring.pipeline_file import read_pipeline_file
 from connect.authoring.pipeline_test import run_tests
+from connect.config import read_config_file
 from connect.errors import MillstreamError
+from connect.runtime.worker_config import WorkerConfig
 
 app = typer.Typer()
 
@@ -60,3 +64,35 @@ def test(
             typer.echo(f"millstream connect: {path}: {e}", err=True)
             raise typer.Exit(2) from e
     raise typer.Exit(1 if failures else 0)
+
+
+@app.command("dry-run")
+def dry_run_command(
+    worker_file: Annotated[Path, typer.Argument(metavar="WORKER", help="worker.properties or .json")],
+    connector_files: Annotated[
+        list[Path], typer.Argument(metavar="CONNECTOR...", help="one file per connector")
+    ],
+    timeout: Annotated[float, typer.Option(min=0.1, help="seconds for each step")] = 20,
+) -> None:
+    """Try what a connector's start needs, and write nothing: config, brokers, topics, the other system.
+
+    The exit status is 1 if a step fails, and 2 if a file cannot be read.
+    """
+    sys.path.insert(0, "")
+    try:
+        worker = WorkerConfig.parse(read_config_file(worker_file))
+        configs = [(path, read_config_file(path)) for path in connector_files]
+    except MillstreamError as e:
+        typer.echo(f"millstream connect: {e}", err=True)
+        raise typer.Exit(2) from e
+    raise typer.Exit(1 if asyncio.run(_dry_run(worker, configs, timeout)) else 0)
+
+
+async def _dry_run(worker: WorkerConfig, configs: list[tuple[Path, dict[str, Any]]], timeout: float) -> bool:
+    """Print each connector's findings. Return True if one of them is a failure."""
+    has_failed = False
+    for path, config in configs:
+        async for finding in dry_run(worker, config, timeout=timeout):
+            has_failed = has_failed or finding.state == "failed"
+            typer.echo(f"{finding.state:<10}{path}: {finding.subject}: {finding.text}")
+    return has_failed
