@@ -68,6 +68,8 @@ NOT_VERBS = frozenset(
     )
 )
 """Nor does a function's, which begins with a verb."""
+VERBS = frozenset((ROOT / ".ci" / "verbs.txt").read_text().split())
+"""The verbs that functions' docstrings begin with. Add one that is missing, if it is a verb."""
 BARE_PARTICIPLES = frozenset(
     (
         *("found", "given", "wanted", "held", "asked", "known", "told", "came"),
@@ -136,6 +138,8 @@ def _docstring(path: str, node: ast.AST) -> Iterator[Finding]:
         first = words[0].rstrip(",:;.")
         if first in VAGUE_STARTS or (place == 0 and first in NOT_VERBS and _is_function(node)):
             yield Finding(path, statement.lineno, "docstring-start", " ".join(words[:8]))
+        elif place == 0 and first not in VERBS and not path.startswith("tests/") and _is_function(node):
+            yield Finding(path, statement.lineno, "docstring-verb", " ".join(words[:8]))
 
 
 def _is_function(node: ast.AST) -> bool:
@@ -146,7 +150,8 @@ def _is_function(node: ast.AST) -> bool:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("test_"):
         return False
     decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
-    return not decorators & {"property", "cached_property", "fixture", "setter"}
+    # Typer shows a callback's docstring as the help of its group.
+    return not decorators & {"property", "cached_property", "fixture", "setter", "callback()"}
 
 
 def _names(node: ast.AST) -> Iterator[tuple[int, str]]:

@@ -81,7 +81,7 @@ async def measure(
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     if sys.argv[1:2] == ["--feed"]:
         host, port, name, active, each = sys.argv[2:]
         feed(host, int(port), name, int(active), float(each))

@@ -108,7 +108,7 @@ def _send_file(connection: socket.socket, file: int, position: int, left: int) -
 
 
 def main() -> None:
-    """Entry point; see the module's text."""
+    """Run the benchmark."""
     kind, path, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
     if kind == "receive":
         uvloop.run(receive(path, number))

@@ -76,7 +76,7 @@ async def transactional(bootstrap: str, length: float, commits: list[float]) -> 
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     plain: dict[float, list[float]] = {length: [] for length in LENGTHS}
     within: dict[float, list[float]] = {length: [] for length in LENGTHS}

@@ -179,7 +179,7 @@ def p99(milliseconds: list[float]) -> float:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     if options.bootstrap_server:
         print("compaction: skipped, it cleans a log of its own and cannot measure a broker that is running")

@@ -221,7 +221,7 @@ async def measured(connect: str, options: argparse.Namespace) -> Report:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--brokers", type=int, default=50)
     parser.add_argument("--partitions", type=int, default=100_000)

@@ -75,7 +75,7 @@ def cpu_of_copy(folder: Path, batch: bytes, records: int, batches: int, runs: in
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=400, help="written by each, default 400")
     parser.add_argument("--runs", type=int, default=3, help="counted runs, default 3")

@@ -77,7 +77,7 @@ def fill(broker: Broker) -> int:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     report = Report("fetch: CPU of the broker per GB, 1 MB pieces from the page cache over loopback")
     with tempfile.TemporaryDirectory() as name, broker_for(options) as broker:

@@ -36,7 +36,7 @@ BESIDE = {
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     if options.bootstrap_server:
         print("in_process: skipped, it starts brokers of its own and cannot measure one that is running")

@@ -34,7 +34,7 @@ async def ask_on(bootstrap: str, topic: str) -> None:
 
 
 async def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     bootstrap, topic, clients = sys.argv[1:]
     await asyncio.gather(*(ask_on(bootstrap, topic) for _ in range(int(clients))))
 

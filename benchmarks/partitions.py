@@ -56,7 +56,7 @@ def descriptors(broker: Broker) -> int:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--partitions", type=int, default=5_000)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long idling is watched")

@@ -62,7 +62,7 @@ def cpu_of_bare_loop(folder: Path, frame: bytes, batch_at: int) -> float:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     kcat.require()
     report = Report("produce: CPU of the broker")

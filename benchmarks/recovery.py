@@ -60,7 +60,7 @@ def seconds_to_ready(folder: Path, then: Callable[[Broker], None]) -> float:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--gigabytes", type=float, default=10.0)

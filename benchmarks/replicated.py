@@ -86,7 +86,7 @@ def write(nodes: Nodes, requests: list[bytes], frames: int, in_flight: int) -> N
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--frames", type=int, default=400, help="requests of 1 MB in a run")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each figure (one more warms up)")

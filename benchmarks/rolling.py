@@ -205,7 +205,7 @@ class Run:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--partitions", type=int, default=6, help="of each producer")
     parser.add_argument("--runs", type=int, default=3)

@@ -162,7 +162,7 @@ def measure(broker: Broker, partitions: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = arguments(__doc__ or "")
     parser.add_argument(
         "--partitions", default="1,100,1000,10000", help="how many there are, one after another"

@@ -18,7 +18,7 @@ PARTITIONS = 100
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     if options.bootstrap_server:
         print("startup: skipped, it starts a logd of its own and cannot measure a broker that is running")

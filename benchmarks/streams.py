@@ -81,7 +81,7 @@ def cpu_of_run(bootstrap: str, name: str, folder: Path) -> float:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     report = Report("streams: one partition, one process")
     with tempfile.TemporaryDirectory() as name, broker_for(options) as broker:

@@ -101,7 +101,7 @@ def run(peer: Peer, python: Path, work: str, bootstrap: str, records: int) -> Fi
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--cache", type=Path, default=Path("build/peers"), help="where environments are kept")
     parser.add_argument("--records", type=int, default=1_000_000, help="of the topic")

@@ -40,7 +40,7 @@ MB = 1 << 20
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = _options()
     if options.measure:
         print(json.dumps(_measure(options, Path(options.folder))))

@@ -188,7 +188,7 @@ class Run:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--clients", type=int, default=200, help="that ask for metadata")

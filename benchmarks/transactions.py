@@ -121,7 +121,7 @@ class Series:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = arguments(__doc__ or "").parse_args()
     with broker_for(options) as broker:
         raw.create_topic(broker.bootstrap, TOPIC, PARTITIONS)

@@ -19,7 +19,7 @@ SPREAD = 101
 
 
 def candidates() -> Iterator[int]:
-    """Ports to try, from a place on that differs from process to process; in the end 0, for any."""
+    """Yield ports to try, beginning elsewhere in each process. The last one is 0: any port."""
     size = _kernels_first() - FIRST
     if size > TRIED_MAX:
         place = os.getpid() * SPREAD

@@ -101,7 +101,7 @@ OWN = {
 
 
 def _installed() -> dict[str, EntryPoint]:
-    """Subcommands of all installed distributions, from their entry points."""
+    """Return the subcommands of all installed distributions, from their entry points."""
     from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=GROUP)}
@@ -202,7 +202,7 @@ def _options(
 
 
 def main() -> None:
-    """Entry point of the `millstream` script."""
+    """Run the `millstream` command."""
     if COMPLETE in os.environ:
         # Typer registers shells only with its own options for completion.
         from typer._completion_classes import completion_init

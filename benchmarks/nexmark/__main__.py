@@ -56,7 +56,7 @@ def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = parsed(argv)
     events = list(generate(options.events, seed=options.seed))
     speed = Report(f"Nexmark, {options.events:,} events: records per s")

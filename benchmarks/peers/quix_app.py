@@ -33,7 +33,7 @@ def count(frame: Any) -> Any:
 
 
 def main(work: str, bootstrap: str, application: str, folder: str, total: int) -> None:
-    """Entry point."""
+    """Run the benchmark."""
 
     def note(topic: str, partition: int, offset: int) -> None:
         global done

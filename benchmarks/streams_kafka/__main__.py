@@ -237,7 +237,7 @@ def _ratios(ours: list[Figures], theirs: list[Figures], figure: str) -> list[flo
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka", type=Path, required=True, help="the folder of Kafka's jars")
     parser.add_argument("--broker", choices=("kafka", "logd", "own"), default="kafka")

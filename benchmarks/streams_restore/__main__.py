@@ -74,7 +74,7 @@ class Figures(NamedTuple):
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     options = _options()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         sides = list(_sides(stack, Path(name), options.kafka))

@@ -70,7 +70,7 @@ async def _run(phase: str, config: StreamsConfig) -> None:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     phase, bootstrap, application, folder, _, *settings = sys.argv[1:]
     gc.set_threshold(GC_THRESHOLD)
     overrides = dict(each.split("=", 1) for each in settings)

@@ -52,7 +52,10 @@ class Conversion:
         )
 
     def to_log(self, topic: str, records: Sequence[SourceRecord]) -> list[NewRecord]:
-        """Records of one topic as the producer takes them, in the same order; no timestamp means now."""
+        """Return records of one topic as the producer takes them, in the same order.
+
+        A record without a timestamp gets the present time.
+        """
         if isinstance(records, SourceBatch):
             return self._batch_to_log(topic, records)
         keys = _encode(

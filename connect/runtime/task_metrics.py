@@ -56,7 +56,7 @@ class TaskMetrics:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Time and count the commit in the body; it has failed if the body raises."""
+        """Measure and count the commit in the body; it has failed if the body raises."""
         try:
             with self.commit.timed():
                 yield

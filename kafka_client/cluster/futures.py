@@ -7,6 +7,6 @@ from typing import Any
 
 
 def retrieve_failure(future: asyncio.Future[Any]) -> None:
-    """Done-callback of a future whose failure is told elsewhere, too: asyncio need not complain of it."""
+    """Retrieve a future's exception, so that asyncio does not log it: it is reported elsewhere."""
     if not future.cancelled():
         future.exception()

@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_endpoint(registry: Metrics) -> Callable[[Request], Awaitable[Response]]:
-    """For a Starlette route. Read in the event loop, as registries are."""
+    """Return the endpoint of a Starlette route that serves the registry in Prometheus's text format."""
 
     async def endpoint(request: Request) -> Response:
         return Response(exposition(registry), media_type=CONTENT_TYPE)

@@ -138,7 +138,7 @@ class TransactionCoordinator:
         *,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """AddPartitionsToTxn, sent again as long as `is_wanted`."""
+        """Add partitions to the transaction. Repeat a failed request while `is_wanted` returns True."""
         topics: dict[str, list[int]] = defaultdict(list)
         for tp in partitions:
             topics[tp.topic].append(tp.partition)
@@ -169,7 +169,7 @@ class TransactionCoordinator:
     async def add_offsets(
         self, identity: Identity, group_id: str, *, is_wanted: Callable[[], bool] = lambda: True
     ) -> None:
-        """AddOffsetsToTxn, needed before `commit_offsets` with transaction versions below 2."""
+        """Add a group's offsets to the transaction, as `commit_offsets` needs below transaction version 2."""
         request = AddOffsetsToTxnRequest(
             transactional_id=self._id,
             producer_id=identity.producer_id,
@@ -192,9 +192,10 @@ class TransactionCoordinator:
         implicit: bool,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """TxnOffsetCommit, for as long as a transaction may last. All of them again where one has to be.
+        """Commit consumed offsets in the transaction, retrying for as long as a transaction may last.
 
-        Many are sent in several requests, one after the other: a coordinator's log takes so much at once.
+        Many offsets are sent in several requests, one after the other, as the coordinator's log limits the
+        size of one. If a request fails, all of its offsets are sent again.
         """
         for part in _in_parts(offsets):
             request = self._offsets_request(identity, part, group)
@@ -220,10 +221,10 @@ class TransactionCoordinator:
         await self._persist(answers.COMMIT_OFFSETS, attempt, is_wanted=is_wanted, timeout_ms=self._timeout_ms)
 
     async def end(self, identity: Identity, *, commit: bool, implicit: bool) -> Identity:
-        """EndTxn, again and again until it is answered; the identity to go on with.
+        """End the transaction. Repeat the request until it is answered, and return the next identity.
 
-        A repeated one is answered like the first: by state, and with transaction version 2 by the epoch
-        before.
+        The coordinator answers a repeated request like the first. It knows it by the transaction's state, and
+        with transaction version 2 by the epoch before.
         """
         request = EndTxnRequest(
             transactional_id=self._id,

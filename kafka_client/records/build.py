@@ -137,7 +137,7 @@ def restamp(
 
 
 def seal(header: BatchHeader, body: Buffer) -> bytes:
-    """Header and body as one batch with its CRC, the body copied once."""
+    """Return header and body as one batch with its CRC. The body is copied once."""
     packed = bytearray(HEADER.pack(*header))
     crc = crc32c(body, crc32c(memoryview(packed)[CRC_START:]))
     packed[17:21] = crc.to_bytes(4, "big")

@@ -24,7 +24,7 @@ _VALUE = struct.Struct(">hi")
 
 
 def parse_control(key: bytes | None) -> tuple[int, int]:
-    """(version, type) of a control record's key; types above COMMIT are KRaft's and to be skipped."""
+    """Return version and type of a control record. Types above COMMIT are KRaft's: skip them."""
     if key is None or len(key) < _KEY.size:
         raise CorruptRecordBatch("a control record without version and type in its key")
     version, kind = _KEY.unpack_from(key)
@@ -32,7 +32,7 @@ def parse_control(key: bytes | None) -> tuple[int, int]:
 
 
 def parse_end_marker(value: bytes | None) -> int:
-    """Coordinator epoch in the value of a COMMIT or ABORT record."""
+    """Return the coordinator epoch in the value of a COMMIT or ABORT record."""
     if value is None or len(value) < _VALUE.size:
         raise CorruptRecordBatch("a transaction marker without a coordinator epoch in its value")
     return int(_VALUE.unpack_from(value)[1])
@@ -107,7 +107,7 @@ class SealedMarker(NamedTuple):
 def seal_marker(
     commit: bool, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
 ) -> SealedMarker:
-    """`build_marker`, with what a log asks of it read already."""
+    """Build a marker as `build_marker` does, and read what a log needs to append it."""
     batch = build_marker(
         commit,
         producer_id=producer_id,

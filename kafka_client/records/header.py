@@ -177,7 +177,7 @@ def iter_batches(buffer: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeade
 
 
 def whole_batches_size(buffer: Buffer, pos: int = 0) -> int:
-    """Bytes from `pos` on that are whole batches: what a cut fetch response really holds."""
+    """Return how many bytes from `pos` on are whole batches; a fetch response may end within a batch."""
     start, end = pos, len(buffer)
     while end - pos >= HEADER_SIZE:
         size = LOG_OVERHEAD + int(_SIZE.unpack_from(buffer, pos)[0])
@@ -188,7 +188,7 @@ def whole_batches_size(buffer: Buffer, pos: int = 0) -> int:
 
 
 def compute_crc(buffer: Buffer, pos: int, size: int) -> int:
-    """CRC-32C of the batch of `size` bytes at `pos`: everything from the attributes on."""
+    """Return the CRC-32C of the batch of `size` bytes at `pos`, from its attributes to its end."""
     return crc32c(memoryview(buffer)[pos + CRC_START : pos + size])
 
 

@@ -247,7 +247,7 @@ def _decode_topic(view: memoryview, pos: int, version: int) -> tuple[Topic, int]
 
 
 def _decode_tags(view: memoryview, pos: int) -> tuple[int, int, str | None, int]:
-    """(replica id, replica epoch, cluster id, position after the request's tagged fields)."""
+    """Return replica id, replica epoch, cluster id and the position after the request's tagged fields."""
     replica_id, replica_epoch, cluster_id = NO_REPLICA, -1, None
     count, pos = read_tag_count(view, pos)
     for _ in range(count):

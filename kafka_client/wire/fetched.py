@@ -160,7 +160,7 @@ def _decode_aborted(view: memoryview, pos: int, flexible: bool) -> tuple[list[tu
 
 
 def _decode_tags(view: memoryview, pos: int) -> tuple[tuple[int, int], tuple[int, int], int, int]:
-    """((leader id, leader epoch), (diverging epoch, its end offset), removal offset, position after)."""
+    """Return (leader id, epoch), (diverging epoch, its end offset), removal offset, position after."""
     leader, diverging, removal_offset = (-1, -1), (-1, -1), -1
     count, pos = read_tag_count(view, pos)
     for _ in range(count):

@@ -35,12 +35,12 @@ def encode_response(message: Message, version: int, correlation_id: int) -> byte
 
 
 def frame(header: bytes, body: bytes) -> bytes:
-    """Header and body behind their length."""
+    """Return header and body behind their length."""
     return b"".join((LENGTH.pack(len(header) + len(body)), header, body))
 
 
 def encode_versioned(message: Message, version: int) -> bytes:
-    """`message` behind its version as int16: how group members' metadata and stored records travel."""
+    """Return `message` behind its version as int16, the form of group members' metadata."""
     return version.to_bytes(2, "big", signed=True) + encode(message, version)
 
 

@@ -68,7 +68,7 @@ def encode_request_header(
 def decode_response_header(
     api_key: int, version: int, buffer: bytes | bytearray | memoryview, pos: int = 0
 ) -> tuple[int, int]:
-    """(correlation id, position of the body) of a response to an `api_key` request of `version`.
+    """Return the correlation id of a response to an `api_key` request, and the position of its body.
 
     Raises MalformedMessage.
     """

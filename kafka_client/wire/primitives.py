@@ -46,7 +46,7 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(buffer: bytes | memoryview, pos: int) -> tuple[int, int]:
-    """(value, position after it). IndexError past the end, Nonsense beyond 32 bits."""
+    """Return the value and the position after it. Raises IndexError past the end, Nonsense over 32 bits."""
     value = shift = 0
     while True:
         byte = buffer[pos]
@@ -63,7 +63,7 @@ def read_uvarint(buffer: bytes | memoryview, pos: int) -> tuple[int, int]:
 
 
 def read_tag(buffer: bytes | memoryview, pos: int) -> tuple[int, int, int]:
-    """(tag, bytes of the field's value, position of the value) of a tagged field, whole in `buffer`."""
+    """Return a field's tag, its value's size in bytes, and the value's position; `buffer` has all of it."""
     tag, pos = read_uvarint(buffer, pos)
     size, pos = read_uvarint(buffer, pos)
     if size > len(buffer) - pos:
@@ -119,9 +119,9 @@ def read_count(view: memoryview, pos: int) -> tuple[int, int]:
 
 
 def read_array(view: memoryview, pos: int, smallest: int, *, flexible: bool) -> tuple[int, int]:
-    """(number of elements, position of the first) of an array that is not null.
+    """Return the number of elements of an array that is not null, and the position of the first.
 
-    Nonsense if that many elements, `smallest` bytes each, are not left, or if they are too many.
+    Raises Nonsense if fewer than that many elements of `smallest` bytes are left, or if there are too many.
     """
     if flexible:
         count, pos = read_count(view, pos)
@@ -132,7 +132,7 @@ def read_array(view: memoryview, pos: int, smallest: int, *, flexible: bool) -> 
 
 
 def read_records(view: memoryview, pos: int, *, flexible: bool) -> tuple[memoryview, int]:
-    """(view of the bytes behind a length, position after them); null is empty."""
+    """Return a view of the bytes behind a length, empty for null, and the position after them."""
     if flexible:
         size, pos = read_count(view, pos)
     else:
@@ -145,7 +145,7 @@ def read_records(view: memoryview, pos: int, *, flexible: bool) -> tuple[memoryv
 
 
 def read_string(view: memoryview, pos: int, *, flexible: bool) -> tuple[str, int]:
-    """(a string that is not null, position after it)."""
+    """Return a string and the position after it. Raises Nonsense for null."""
     text, pos = read_nullable_string(view, pos, flexible=flexible)
     if text is None:
         raise Nonsense("null where a string has to be")
@@ -153,7 +153,7 @@ def read_string(view: memoryview, pos: int, *, flexible: bool) -> tuple[str, int
 
 
 def read_nullable_string(view: memoryview, pos: int, *, flexible: bool) -> tuple[str | None, int]:
-    """(a string or None, position after it)."""
+    """Return a string or None, and the position after it."""
     if flexible:
         size, pos = read_count(view, pos)
     else:
@@ -166,7 +166,7 @@ def read_nullable_string(view: memoryview, pos: int, *, flexible: bool) -> tuple
 
 
 def read_uuid(view: memoryview, pos: int) -> tuple[bytes, int]:
-    """(16 raw bytes, position after them)."""
+    """Return the 16 bytes of a UUID and the position after them."""
     if len(view) - pos < 16:
         raise Nonsense(f"a uuid in {len(view) - pos} bytes")
     return bytes(view[pos : pos + 16]), pos + 16

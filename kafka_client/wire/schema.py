@@ -111,7 +111,7 @@ def size_min(shape: Shape, version: int, flexible: bool) -> int:
 
 
 def _read(hint: Any) -> tuple[Shape, bool, V]:
-    """Shape, whether the type is optional, and the version facts of an annotation."""
+    """Return an annotation's shape, whether it is optional, and its facts about versions."""
     facts = V()
     kind: Kind | None = None
     if get_origin(hint) is Annotated:

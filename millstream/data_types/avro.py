@@ -23,7 +23,7 @@ from millstream.terminal.status import UsageError
 
 
 def avro_type(schemas: SchemaOptions) -> DataType:
-    """Avro as the options describe it; UsageError says what is missing."""
+    """Return the Avro type that the options describe. Raises UsageError if something is missing."""
     try:
         import fastavro
     except ImportError:

@@ -21,7 +21,7 @@ from millstream.terminal.status import NotFound, UsageError
 
 
 def protobuf_type(schemas: SchemaOptions) -> DataType:
-    """Protobuf as the options describe it; UsageError says what is missing."""
+    """Return the Protobuf type that the options describe. Raises UsageError if something is missing."""
     try:
         from google.protobuf import json_format  # noqa: F401
     except ImportError:

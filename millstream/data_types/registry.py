@@ -52,7 +52,7 @@ class Registry:
     """A client of a registry, which caches answers. Its methods block: call them outside of an event loop."""
 
     def __init__(self, address: str) -> None:
-        """`address`: a URL, with `user:password@` before the host if the registry needs credentials."""
+        """Make a client of the registry at a URL, with `user:password@` if it needs credentials."""
         parts = urlsplit(address.rstrip("/"))
         user, _, place = parts.netloc.rpartition("@")
         self._address = urlunsplit(parts._replace(netloc=place))

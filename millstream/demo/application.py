@@ -54,7 +54,7 @@ def report(streams: KafkaStreams, lag: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the demo's streams application until it is stopped."""
     gc.set_threshold(GC_THRESHOLD)
     settings = read_properties(Path(sys.argv[1]))
     try:

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 record`, `2,000 records`."""
+    """Return a number with its noun: `1 record`, `2,000 records`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

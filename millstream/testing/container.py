@@ -99,7 +99,7 @@ class KafkaContainer:
         return self._broker
 
     def get_bootstrap_server(self) -> str:
-        """``host:port``, for clients."""
+        """Return the address for clients, ``host:port``."""
         return self.broker.bootstrap_servers
 
     def get_container_host_ip(self) -> str:

@@ -132,7 +132,7 @@ def without_stacks(message: str) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    """Binary as text where it is text, as hex where not; dates, times and decimals as they print."""
+    """Return a value that JSON lacks as a string: bytes as UTF-8 or else hex, others by `str`."""
     if isinstance(value, (bytes, bytearray)):
         try:
             return value.decode()
@@ -142,7 +142,7 @@ def _as_json(value: Any) -> Any:
 
 
 def main() -> None:
-    """Started by `driver` only, with `{"settings": …, "folder": …, "listener": fd}` as its argument."""
+    """Run a driver process. `driver` starts it with `{"settings": …, "folder": …, "listener": fd}`."""
     arguments = json.loads(sys.argv[1])
     listener = socket.socket(fileno=arguments["listener"])
     process = DriverProcess(listener, Path(arguments["folder"]))

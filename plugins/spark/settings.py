@@ -65,7 +65,7 @@ _IDENTIFIER = re.compile(r"\w+")
 
 
 def parse_partition_by(text: str) -> tuple[PartitionColumn, ...]:
-    """`month=date_format(timestamp,'yyyy-MM'); carrier`: columns, or names with an expression."""
+    """Parse columns, or names with an expression: `month=date_format(timestamp,'yyyy-MM'); carrier`."""
     columns = []
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, _, expression = (piece.strip() for piece in part.partition("="))

@@ -46,7 +46,7 @@ def aggregated(
     store: str | Materialized | None,
     merger: Callable[[K, A, A], A] | None = None,
 ) -> Table:
-    """``aggregator(key, value, so_far)``; that of sessions has a ``merger(key, one, other)`` as well."""
+    """Return the table of ``aggregator(key, value, so_far)``; sessions need ``merger(key, one, other)``."""
     aggregation, materialized = (
         aggregations.aggregating(initializer, aggregator, merger),
         as_materialized(store),

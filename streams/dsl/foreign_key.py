@@ -41,7 +41,7 @@ class _Names:
 
     @classmethod
     def of(cls, names: Names, name: str | None) -> _Names:
-        """Taken in Kafka's order."""
+        """Return the names of a join, numbered in the order in which Kafka Streams numbers them."""
         prefix, node = "KTABLE-FK-JOIN-SUBSCRIPTION-", names.node
         registration, processor = f"{prefix}REGISTRATION-", f"{prefix}PROCESSOR-"
         response, resolver = f"{prefix}RESPONSE-", f"{prefix}RESPONSE-RESOLVER-PROCESSOR-"
@@ -169,7 +169,7 @@ class _ForeignKeyJoin:
         )
 
     def resolved(self, joiner: Joiner) -> Stream:
-        """Responses joined with the left rows they are for."""
+        """Return the stream of responses, each joined with its row of the left table."""
         names, view = self.names, self.left.read()
         sources = self.left.stream.sources | {names.response_source}
         self.builder.graph.copartitions.append(sources)

@@ -43,7 +43,7 @@ class _Names:
 
     @classmethod
     def of(cls, names: Names, options: StreamJoined, *, left: bool, right: bool) -> _Names:
-        """``left``, ``right``: whether records of that side go on without the other's."""
+        """Return the names of a join. Unmatched records of a side pass if ``left`` or ``right`` is True."""
         this, other = ("OUTERTHIS" if right else "JOINTHIS"), ("OUTEROTHER" if left else "JOINOTHER")
         this_suffix = "-outer-this-join" if right else "-this-join"
         other_suffix = "-outer-other-join" if left else "-other-join"

@@ -226,7 +226,7 @@ def put_in_store(
 
 
 def always_told() -> OldValues:
-    """Old values of a table whose node knows them without further ado."""
+    """Return the OldValues of a table whose node always forwards old values."""
     return OldValues(lambda force: True)
 
 

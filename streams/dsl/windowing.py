@@ -128,6 +128,6 @@ NO_WINDOWS = Windowing()
 
 
 def check_idle_timeout(timeout: Duration) -> None:
-    """TopologyError for one that is no time."""
+    """Raise TopologyError unless the timeout is longer than 0."""
     if milliseconds(timeout) <= 0:
         raise TopologyError(f"idle_timeout is {timeout}, it must be longer than 0")

@@ -43,7 +43,7 @@ _STORES: dict[StoreKind, Callable[[StoreSpec, Backend], CachedStore]] = {
 
 
 def check_installed(specs: Iterable[StoreSpec]) -> None:
-    """StateError if a store is to be kept on disk and RocksDB is not installed."""
+    """Raise StateError if a store is persistent and RocksDB is not installed."""
     persistent = next((spec for spec in specs if spec.persistent), None)
     if persistent is None:
         return

@@ -83,7 +83,7 @@ def work(task: Task, inbox: Inbox, out: BinaryIO) -> Done | Failed:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the cleaner's process."""
     os.nice(NICENESS)
     # Frames have stdout to themselves: whatever prints goes to stderr.
     out = os.fdopen(os.dup(1), "wb")

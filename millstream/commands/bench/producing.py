@@ -52,7 +52,7 @@ class ProduceBench:
     def __init__(
         self, producer: Producer, topic: str, partition_count: int, keys: Iterator[bytes] | None = None
     ) -> None:
-        """`keys`: one for each record; they decide the partitions."""
+        """Make a run. `keys` gives each record's key, which decides the partition."""
         self._producer = producer
         self._topic = topic
         self._count = partition_count

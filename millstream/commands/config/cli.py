@@ -55,7 +55,7 @@ async def describe(
     ] = False,
     key: Annotated[list[str] | None, typer.Option("--key", help="Only this key; repeatable.")] = None,
 ) -> None:
-    """Settings with where they come from and what they are by default."""
+    """Show settings, where each comes from, and the default."""
     from millstream.commands.config.settings import described
 
     session.show(await described(session, kind, name, key, everything=all_keys), COLUMNS)

@@ -99,7 +99,9 @@ class KGroupedStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, A]:
-        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the key.
+        """Return a table of ``aggregator(key, value, so_far)`` per key, beginning with ``initializer()``.
+
+        An aggregator that returns None deletes the key.
 
         The aggregator may change ``so_far`` in place and return it.
         """
@@ -150,7 +152,7 @@ class CogroupedKStream(Generic[K, A]):
     def cogroup(
         self, grouped: KGroupedStream[K, V], aggregator: Callable[[K, V, A], A]
     ) -> CogroupedKStream[K, A]:
-        """Another stream's records as well: ``aggregator(key, value, so_far)``."""
+        """Aggregate another stream's records into the same table, by ``aggregator(key, value, so_far)``."""
         if not isinstance(grouped, KGroupedStream):
             raise TopologyError(f"cogroup() takes a KGroupedStream, not a {type(grouped).__name__}")
         return CogroupedKStream(self._cogrouping.and_of(grouped._grouping, aggregator))

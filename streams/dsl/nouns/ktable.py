@@ -322,9 +322,11 @@ class KGroupedTable(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[K, A]:
-        """``adder(key, value, so_far)``, beginning with ``initializer()``; ``subtractor`` takes back.
+        """Return a table with a value per group, beginning with ``initializer()``.
 
-        Either may change ``so_far`` in place and return it; None deletes the key.
+        Each new row gives ``adder(key, value, so_far)``. ``subtractor`` takes a row's old value out when the
+        row is updated, deleted or moved to another group. Either may change ``so_far`` in place and return
+        it. One that returns None deletes the group.
         """
         aggregation = grouped_table.aggregating(initializer, adder, subtractor)
         return self._aggregated("KTABLE-AGGREGATE-", aggregation, value_serde, name, store)

@@ -62,7 +62,9 @@ class TimeWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], A]:
-        """``aggregator(key, value, so_far)``, beginning with ``initializer()``; None deletes the window.
+        """Return a table of ``aggregator(key, value, so_far)`` per key and window.
+
+        Each window begins with ``initializer()``. An aggregator that returns None deletes the window.
 
         The aggregator may change ``so_far`` in place and return it.
         """
@@ -144,10 +146,11 @@ class SessionWindowedKStream(Generic[K, V]):
         name: str | None = None,
         store: str | Materialized | None = None,
     ) -> KTable[Windowed[K], A]:
-        """``aggregator(key, value, so_far)`` of each record; ``so_far`` is ``merger(key, one, other)`` of the
-        sessions that the record is in, beginning with ``initializer()``. None deletes the session.
+        """Return a table of ``aggregator(key, value, so_far)`` per key and session.
 
-        Both may change ``so_far``, which is ``one``, in place and return it.
+        A session begins with ``initializer()``. A record that joins two sessions gets ``merger(key, one,
+        other)`` of them as ``so_far``. An aggregator that returns None deletes the session. The aggregator
+        may change ``so_far`` in place, the merger ``one``, and return it.
         """
         return KTable(aggregated(self._grouping, initializer, aggregator, value_serde, name, store, merger))
 
