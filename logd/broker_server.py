@@ -171,12 +171,17 @@ class BrokerServer:
     # Changing
 
     async def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG ..."""
+        """Create a topic.
+
+        Raises KafkaError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION or INVALID_CONFIG.
+        """
         await self.broker.catalog.create(name, partitions, configs)
 
     async def delete_all_topics(self) -> None:
-        """And with the internal ones all groups, transactional ids and their transactions. Clients stay
-        connected; members of groups are told to look for their coordinator. Producer ids are not given again.
+        """Delete all topics; with the internal ones go all groups and transactional ids.
+
+        Clients stay connected, and members of groups look for their coordinator again. Producer ids are not
+        used again.
         """
         for topic in tuple(self.broker.catalog.topics.values()):
             await self.broker.delete_topic(topic)

@@ -362,7 +362,7 @@ class Broker:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _directory_went_offline(self, reason: str) -> None:
-        """Called in whichever thread met the error, which storage has said in the log."""
+        """Have the failed directory's partitions taken offline. Thread-safe; storage has logged the error."""
         self.loop.call_soon_threadsafe(self._look_at_directories)
 
     def _look_at_directories(self) -> None:

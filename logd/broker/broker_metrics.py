@@ -156,7 +156,7 @@ class BrokerMetrics:
 
 
 def _api_name(key: int) -> str:
-    """Kafka's name of an API: `ListOffsets` of LIST_OFFSETS."""
+    """Return Kafka's name of an API: `ListOffsets` of LIST_OFFSETS."""
     from kafka_client.wire import ApiKey  # asked for after the start
 
     return ApiKey(key).name.title().replace("_", "")

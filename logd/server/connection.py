@@ -127,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         self._owner.forget(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Room for more bytes."""
+        """Return the memory for the next received bytes."""
         received = self._received
         return received.room() if received.filled else received.view
 

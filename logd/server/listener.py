@@ -86,10 +86,11 @@ class Listener:
             connection.close()
 
     def statistics(self) -> dict[str, int]:
-        """connections, and their bound; connections_waiting for an answer; batches not acknowledged yet, by
-        requests of all connections, and the bound of one; connections_blocked, whose clients do not read:
-        bytes in memory that wait for all of these, the bound of one connection's, and bytes not yet read from
-        files.
+        """Return the listener's queues and their bounds, by name.
+
+        They count connections, those that wait for a response, and unacknowledged produce requests of all
+        connections with the bound of one. `connections_blocked` are those whose clients do not read: bytes in
+        memory that wait for them, the bound of one connection, and bytes not yet read from files.
         """
         unsent = [
             unsent_by_connection

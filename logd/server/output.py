@@ -82,8 +82,10 @@ class Output:
         return self._watching
 
     def statistics(self) -> dict[str, int]:
-        """bytes in memory that wait, beyond whose bound nothing but the answer at hand comes; file_bytes that
-        wait and are not read yet.
+        """Return the bytes that wait to be sent, by name.
+
+        `bytes` are in memory. Beyond `bytes_max` no further response is added. `file_bytes` are not read from
+        their files yet.
         """
         files = sum(part.length for part in self._parts if isinstance(part, FileSlice))
         size = sum(len(part) for part in self._parts if not isinstance(part, FileSlice))

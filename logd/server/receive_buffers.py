@@ -43,8 +43,10 @@ class ReceiveBuffers:
         self._queue: dict[object, tuple[int, Callable[[], None]]] = {}
 
     def statistics(self) -> dict[str, int]:
-        """Bytes lent; kept free, and their bound; announced by requests that were admitted, and their bound
-        (-1: none); connections that wait for their turn.
+        """Return the buffers' bytes and bounds, by name.
+
+        Lent bytes are in use by connections, kept bytes are free buffers. Announced bytes are the sizes of
+        admitted requests; their bound is -1 if there is none. `waiting` counts connections to be admitted.
         """
         return {
             "lent_bytes": self._lent,

@@ -25,7 +25,10 @@ class Placement:
         self.is_done = False
 
     def carry_out(self) -> None:
-        """Once more, also from another thread at the same time, does no harm. May raise OSError."""
+        """Create the log's directory and files. Raises OSError.
+
+        A second call does no harm, even from another thread at the same time.
+        """
         if self.is_done:
             return
         self._directory.mkdir(exist_ok=True)

@@ -357,7 +357,7 @@ class Segment:
         return [(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths]
 
     def finish_again(self) -> None:
-        """`finish` a segment that a crash may have left flushed but not finished."""
+        """Call `finish` on a segment that a crash may have left flushed but not finished."""
         try:
             self._reread_timestamps()
         except CorruptRecordBatch:

@@ -26,7 +26,7 @@ class FaultyDisk(PosixDisk):
         self.done: list[tuple[str, str]] = []
 
     def fill_up(self, room: int = 0) -> None:
-        """From now on only `room` bytes can be written."""
+        """Let only `room` more bytes be written; further writes fail with ENOSPC."""
         self.room, self.error = room, errno.ENOSPC
 
     def check(self, operation: str, path: Path) -> None:

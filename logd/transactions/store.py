@@ -66,7 +66,7 @@ class TransactionStore:
             self.numbers[transactional_id] = offset
 
     def timed_out(self, now_ms: int) -> Iterator[Transaction]:
-        """Transactions that have been open for longer than their producer asked for."""
+        """Yield the transactions that have been open for longer than their timeout."""
         for transactional_id in self.ongoing:
             transaction = self.transactions[transactional_id]
             if transaction.started_ms + transaction.timeout_ms < now_ms:

@@ -90,7 +90,7 @@ async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) ->
 
 
 def _placed(broker: Broker, topic: CreatableTopic, configs: Mapping[str, str]) -> NewTopic:
-    """For the controller to place, or as the client assigns it."""
+    """Return the topic to create, with the client's assignment of replicas if the request has one."""
     if not topic.assignments:
         partitions, factor = topic.num_partitions, topic.replication_factor
         return new_topic(

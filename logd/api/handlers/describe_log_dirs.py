@@ -71,7 +71,7 @@ def _topics(broker: Broker, path: Path, requested: Container[TopicPartition]) ->
 
 
 def _logs(broker: Broker, path: Path) -> Iterator[tuple[TopicPartition, int, int, bool]]:
-    """(partition, bytes, offset lag, whether it is a future log) of what is in a directory."""
+    """Yield partition, size in bytes, offset lag and whether it is a future log, per log of a directory."""
     for key, partition in broker.catalog.partitions.items():
         if partition.directory.path == path:
             lag = max(partition.high_watermark - partition.log.log_end_offset, 0)

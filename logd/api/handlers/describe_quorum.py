@@ -10,7 +10,7 @@ REQUEST = DescribeQuorumRequest
 
 
 def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
-    """UNSUPPORTED_VERSION, which Java's admin client throws with the text (from version 2 on)."""
+    """Answer UNSUPPORTED_VERSION. Java's admin client throws it with the text (from version 2 on)."""
     return DescribeQuorumResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         error_message=(

@@ -46,7 +46,7 @@ def handle(
 def _page(
     context: RequestContext, names: Iterable[str], first: dict[str, int], room: int
 ) -> tuple[list[DescribeTopicPartitionsResponseTopic], Cursor | None]:
-    """Topics with `room` partitions in all, and where it goes on."""
+    """Return topics with at most `room` partitions in all, and the cursor of the next page."""
     page: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         if room <= 0:

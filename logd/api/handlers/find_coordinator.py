@@ -54,7 +54,7 @@ async def handle(request: FindCoordinatorRequest, context: RequestContext) -> Fi
 
 
 async def _problem(key_type: int, context: RequestContext) -> KafkaError | None:
-    """Why no key of this type has a coordinator; the internal topic is there if there is no reason."""
+    """Create the internal topic of this key type if needed. Return why its keys have no coordinator."""
     try:
         if key_type not in (GROUP, TRANSACTION):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")

@@ -49,7 +49,7 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
 async def _fetch(
     requested: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> OffsetFetchResponseGroup:
-    """Offsets are answered once they cannot be lost: with flush.messages that is after the fsync."""
+    """Return a group's committed offsets, once they cannot be lost: with flush.messages after the fsync."""
     by_id = context.version >= TOPIC_IDS_FROM
     try:
         partition = context.broker.groups.partition(requested.group_id)
@@ -81,7 +81,7 @@ def _named(requested: OffsetFetchRequestGroup, context: RequestContext) -> Offse
 def _fetch_by_id(
     requested: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup, context: RequestContext
 ) -> OffsetFetchResponseGroup:
-    """Ids for names; of all a group has, what belongs to topics there are no more is left out."""
+    """Replace topics' names by their ids. Leave out deleted topics if all of the group's were requested."""
     catalog = context.broker.catalog
     if requested.topics is None:
         fetched.topics = [topic for topic in fetched.topics if topic.name in catalog.topics]

@@ -10,7 +10,7 @@ REQUEST = SaslAuthenticateRequest
 
 
 def handle(request: SaslAuthenticateRequest, context: RequestContext) -> SaslAuthenticateResponse:
-    """ILLEGAL_SASL_STATE, as Apache Kafka answers on a PLAINTEXT listener."""
+    """Answer ILLEGAL_SASL_STATE, as Apache Kafka does on a PLAINTEXT listener."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",

@@ -10,5 +10,5 @@ REQUEST = SaslHandshakeRequest
 
 
 def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
-    """ILLEGAL_SASL_STATE, as Apache Kafka answers on a PLAINTEXT listener."""
+    """Answer ILLEGAL_SASL_STATE, as Apache Kafka does on a PLAINTEXT listener."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

@@ -23,7 +23,7 @@ UPGRADE_TYPES = (1, 2, 3)
 
 
 def handle(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
-    """INVALID_UPDATE_VERSION for the first update that would change something."""
+    """Answer INVALID_UPDATE_VERSION for the first update that would change a feature's version."""
     for update in request.feature_updates:
         if (problem := _problem(update, context.broker.node_id)) is not None:
             return UpdateFeaturesResponse(

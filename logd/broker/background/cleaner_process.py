@@ -131,7 +131,7 @@ async def _start() -> asyncio.subprocess.Process:
 
 
 def _send(stdin: asyncio.StreamWriter, order: Order) -> None:
-    """Raises ConnectionError if the process is gone, which uvloop says with a RuntimeError."""
+    """Send an order to the process. Raises ConnectionError if it has ended (uvloop: RuntimeError)."""
     try:
         stdin.write(frame(order))
     except RuntimeError as error:

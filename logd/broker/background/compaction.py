@@ -94,7 +94,7 @@ class Compaction:
             self._rounds.whenever(self._look_is_due, self.look)
 
     def statistics(self) -> dict[str, int]:
-        """Logs that are being compacted, and their bound; those that rest after a failure, or cannot be."""
+        """Return counts of logs: being compacted with their bound, resting after a failure, uncleanable."""
         return {
             "running": len(self._running),
             "running_max": self._config().log_cleaner_threads,
@@ -212,7 +212,7 @@ class Compaction:
             return None
 
     def _cannot_look(self, log: Log, error: Exception) -> None:
-        """Whatever is wrong with one log, the others are compacted."""
+        """Set aside a log whose need for compaction cannot be found out; the others are compacted."""
         if is_expected(error):
             self._set_aside(log, str(error))
         else:

@@ -63,8 +63,10 @@ class Flusher:
         self._resumed: dict[Partition, asyncio.Event] = {}
 
     def statistics(self) -> dict[str, int]:
-        """Partitions to be flushed; bytes appended since the last flush of all, and how many make it begin;
-        flushes and syncs that run, with their bounds; partitions whose appends wait for the next sync.
+        """Return the flusher's queues and bounds, by name.
+
+        A flush of all begins at `unflushed_bytes_max` bytes appended since the last flush.
+        `waiting_partitions` have appends that wait for the next sync.
         """
         return {
             "dirty_partitions": len(self._dirty),
@@ -80,7 +82,7 @@ class Flusher:
     # What is there to flush
 
     def appended(self, partition: Partition, size: int) -> None:
-        """``size`` bytes were appended to the partition's log."""
+        """Note that ``size`` bytes were appended to the partition's log."""
         self._dirty[partition] = None
         self._bytes += size
         if self._bytes >= self._bytes_max:
@@ -151,9 +153,9 @@ class Flusher:
     # Before an acknowledgement
 
     def sync(self, partition: Partition) -> asyncio.Future[None]:
-        """Done once all that is appended by now is on the disk; KafkaError(KAFKA_STORAGE_ERROR) if it fails.
+        """Return a future that is done once everything appended so far is on the disk.
 
-        Many may wait for the same one: shield it from their cancellation.
+        It fails with KafkaError(KAFKA_STORAGE_ERROR). Callers share it: shield it from their cancellation.
         """
         future = self._syncs.get(partition)
         if future is None:
@@ -166,7 +168,7 @@ class Flusher:
         return future
 
     def synced(self, partition: Partition, offset: int) -> asyncio.Future[None]:
-        """Done once the record at ``offset`` is on the disk: by the sync under way, or by the next one."""
+        """Return a future that is done once the record at ``offset`` is on the disk, as `sync` does."""
         end, under_way = self._rounds.get(partition, (0, None))
         if under_way is not None and (offset < end or partition not in self._syncs):
             return under_way

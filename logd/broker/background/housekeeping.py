@@ -62,7 +62,7 @@ class Housekeeping:
         self._deletions: dict[Deletion, asyncio.Handle] = {}
 
     def configure(self, config: BrokerConfig) -> None:
-        """Settings were changed while running."""
+        """Take settings that were changed while the broker runs."""
         self._config = config
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class Housekeeping:
         self._deletions.clear()
 
     def deletions(self) -> dict[str, int]:
-        """deletions that wait for their delay, and their bound; files: of how many files and directories."""
+        """Return the counts of deletions that wait for their delay, their bound, and their files."""
         return {
             "deletions": len(self._deletions),
             "deletions_max": DELETIONS_MAX,
@@ -145,7 +145,10 @@ class Housekeeping:
                 await asyncio.sleep(0)
 
     def _retain(self, key: TopicPartition, partition: Partition, now_ms: int) -> None:
-        """Raises NotResident, with nothing done, where a segment's timestamps have to be read first."""
+        """Delete what retention no longer keeps of a partition.
+
+        Raises NotResident, with nothing done, if a segment's timestamps have to be read from the disk first.
+        """
         if self._partitions.get(key) is not partition:
             return  # deleted while that was read
         deletions = partition.apply_retention(now_ms)
@@ -207,6 +210,6 @@ class Housekeeping:
 
 
 def _report_failure(done: Future[None]) -> None:
-    """Called in the thread that ran the job."""
+    """Report the failure of a job, in the thread that ran it."""
     if not done.cancelled() and (error := done.exception()) is not None:
         report("deleting files", error)

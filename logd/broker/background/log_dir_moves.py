@@ -78,7 +78,7 @@ class LogDirMoves:
         self._threads = threads
 
     def statistics(self) -> dict[str, int]:
-        """partitions that move to another directory, and how many of them at one time."""
+        """Return the count of partitions that move to another directory, and how many do at a time."""
         return {"moves": len(self._tasks), "running_max": self._threads}
 
     def resume(self) -> None:
@@ -284,12 +284,12 @@ class LogDirMoves:
                 await asyncio.sleep(min(left, LOOK_AGAIN_S))
 
     def _is_wanted(self, partition: Partition, future: FutureLog) -> bool:
-        """Neither deleted nor in a directory that failed, and the target serves."""
+        """Return True if the partition still exists, and its target directory has not failed."""
         key = partition.tp
         return self._partitions.get(key) is partition and future.target.failure is None
 
     def _abandon(self, future: FutureLog) -> None:
-        """Not wanted any more; where a directory failed, a start that finds it well begins again."""
+        """Give up a move. If a directory failed, its files stay: the next start continues the move."""
         self._forget(future.log.tp, future)
         if future.target.failure is None and future.source.failure is None:
             self._discard([future.discard()])

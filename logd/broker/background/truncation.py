@@ -62,7 +62,7 @@ class Truncations:
         self._checkpointing: dict[LogDirectory, asyncio.Lock] = {}
 
     def statistics(self) -> dict[str, int]:
-        """partitions that are truncated or wait for it, and how many are at one time."""
+        """Return the count of partitions that are truncated or wait for it, and how many are at a time."""
         return {"truncations": self._waiting, "running_max": RUNNING_MAX}
 
     async def stop(self) -> None:

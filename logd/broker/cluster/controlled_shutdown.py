@@ -51,7 +51,7 @@ class ControlledShutdown:
         """How much longer answers are waited for."""
 
     async def run(self) -> None:
-        """Returns when nothing is led here that another broker could lead, or when it has taken too long."""
+        """Move leadership to other brokers. Return when none is left to move, or after the time limit."""
         try:
             async with self._limit:
                 await self._until_relieved()

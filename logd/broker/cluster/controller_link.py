@@ -61,7 +61,7 @@ def in_envelope(request: bytes, principal: str, client_host: str) -> EnvelopeReq
 
 
 def principal_of(envelope: EnvelopeRequest) -> str:
-    """KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE)."""
+    """Return the client's principal. Raises KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE)."""
     data = envelope.request_principal or b""
     try:
         if data[:2] != _PRINCIPAL_VERSION:
@@ -73,7 +73,7 @@ def principal_of(envelope: EnvelopeRequest) -> str:
 
 
 def client_host_of(envelope: EnvelopeRequest) -> str:
-    """KafkaError(INVALID_REQUEST)."""
+    """Return the client's address. Raises KafkaError(INVALID_REQUEST) unless it has 4 or 16 bytes."""
     address = envelope.client_host_address
     family = {4: socket.AF_INET, 16: socket.AF_INET6}.get(len(address))
     if family is None:
@@ -84,7 +84,7 @@ def client_host_of(envelope: EnvelopeRequest) -> str:
 
 
 def _packed(host: str) -> bytes:
-    """Nothing for what is no address; the controller refuses that."""
+    """Return an address's bytes, empty if `host` is no address; the controller refuses empty ones."""
     address, _, _ = host.partition("%")  # a link-local one names its interface
     try:
         return socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
@@ -101,7 +101,10 @@ class RemoteCreations:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def create(self, link: ControllerLink, topic: CreatableTopic) -> None:
-        """KafkaErrors of CreateTopics, but for TOPIC_ALREADY_EXISTS: somebody else was faster."""
+        """Have the controller create a topic. Return also if it exists already.
+
+        Raises the other KafkaErrors of CreateTopics.
+        """
         running = self._running.get(topic.name)
         if running is None:
             running = asyncio.create_task(_create_there(link, topic))

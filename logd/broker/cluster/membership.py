@@ -292,12 +292,12 @@ class _Leaders:
         self._broker = broker
 
     def leader_of(self, where: TopicPartition) -> int | None:
-        """By the image."""
+        """Return the id of a partition's leader by the image, -1 for no leader, or None."""
         state = self._broker.image.partitions.get(where)
         return None if state is None else state.leader
 
     def leadership_of(self, where: TopicPartition) -> Leadership | None:
-        """By the image."""
+        """Return a partition's leader, leader epoch and topic id by the image, or None."""
         image = self._broker.image
         state = image.partitions.get(where)
         if state is None:
@@ -372,11 +372,11 @@ class NoStore:
     """In place of a broker's own journal: what changes the cluster goes to the controller."""
 
     def load(self) -> ClusterImage:
-        """Nothing is known before the controller tells."""
+        """Return an empty image, as the controller sends the metadata later."""
         return ClusterImage()
 
     def compact(self, image: ClusterImage) -> None:
-        """There is nothing to make smaller."""
+        """Do nothing: the metadata is the controller's."""
 
     async def write(self, changes: list[Change]) -> None:
         """Raise KafkaError(NOT_CONTROLLER): only the controller writes."""

@@ -121,7 +121,7 @@ class PeerConnections:
         await self._pool.close()
 
     def statistics(self) -> dict[str, int]:
-        """connections, in_flight_requests and waiting_requests of all of them; the bound of one's."""
+        """Return the counts of connections and of their requests in flight and waiting, with one's bound."""
         return {**self._pool.statistics(), "connection_in_flight_requests_max": MAX_IN_FLIGHT}
 
 

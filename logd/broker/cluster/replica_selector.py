@@ -34,8 +34,9 @@ class ReplicaSelector:
         self._rack = rack
 
     def to(self, rack: str, asked_on: Endpoint) -> RackReplicas | None:
-        """For a consumer of this rack that asked on this listener. None: all that is led here it reads here,
-        since this is its rack too, or nobody else's.
+        """Return the replicas in a consumer's rack, with their addresses on the listener that it uses.
+
+        Return None if this leader serves the consumer: the rack is the leader's own, or no broker is in it.
         """
         if not rack or rack == self._rack:
             return None

@@ -17,7 +17,7 @@ PREFIX: Final = "zookeeper."
 
 
 def zookeeper_settings(config: ZooKeeperConfig) -> ZooKeeperSettings:
-    """ConfigError for what cannot be used. Blocks for the key stores."""
+    """Return the settings of the ZooKeeper session. Raises ConfigError. Blocks to read key stores."""
     if config.zookeeper_connect is None:
         raise ConfigError("zookeeper.connect", "", "is needed: host:port,host:port/chroot")
     return ZooKeeperSettings.of(

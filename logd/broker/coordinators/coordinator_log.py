@@ -113,7 +113,7 @@ class CoordinatorLog:
         return None if waiting is None else _Commitment(self, waiting)
 
     def marked(self, marker: Appended) -> None:
-        """Somebody has appended a marker that the core goes by: what it shows waits for that, too."""
+        """Note a marker that ends a transaction of this log: responses wait until it is committed, too."""
         self.last = marker
 
     def is_committed(self, appended: Appended | None = None) -> bool:

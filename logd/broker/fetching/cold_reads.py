@@ -96,7 +96,7 @@ class ColdReads:
         self._warmed = 0
 
     def statistics(self) -> dict[str, int]:
-        """running, and its bound; queued; requests warmed so far."""
+        """Return the counts of reads that run (with their bound) or wait, and of those done so far."""
         return {
             "running": self._running,
             "running_max": COLD_READS_MAX,

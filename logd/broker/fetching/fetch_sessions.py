@@ -53,7 +53,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def statistics(self) -> dict[str, int]:
-        """sessions and partitions (of all sessions), with their bounds, and evictions (so far)."""
+        """Return the counts of sessions and their partitions, with bounds, and of evictions so far."""
         return {
             "sessions": len(self._sessions),
             "sessions_max": self.slots,

@@ -21,7 +21,7 @@ class ResponseCache:
         self._bytes = 0
 
     def statistics(self) -> dict[str, int]:
-        """answers, bytes they take, and their bound."""
+        """Return the count of cached responses, their size in bytes, and its bound."""
         return {"answers": len(self._answers), "bytes": self._bytes, "bytes_max": self._bytes_max}
 
     def find(self, key: Hashable, version: int) -> bytes | None:

@@ -78,13 +78,16 @@ class Groups(Coordinator["GroupPartition"]):
         return self._loaded(partition_for(group_id, len(topic.partitions)))
 
     async def matching(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """ListGroups, over all partitions led here. KafkaError as `_read_all`."""
+        """Return the groups that a ListGroups request selects, of all partitions led here.
+
+        Raises KafkaError as `_read_all` does.
+        """
         return await self._read_all(lambda partition: partition.shard.matching(request))
 
     async def join(
         self, request: JoinGroupRequest, version: int, client_id: str | None, client_host: str
     ) -> JoinGroupResponse:
-        """JoinGroup, with a fresh member id should it be needed: instance or client id, then a uuid."""
+        """Answer JoinGroup. A new member's id is its instance id or client id with a UUID."""
         from uuid import uuid4  # messages have imported it by now
 
         partition = self.partition(request.group_id)

@@ -108,9 +108,9 @@ class GroupLog:
         return self._log.is_empty
 
     def read(self) -> Iterator[LogEntry]:
-        """Everything in it, in order: records, also those of open transactions, and the transactions' ends.
+        """Yield the log's records and the ends of transactions, in order; open transactions' records, too.
 
-        A record that cannot be read is reported and left out: the other groups have to go on.
+        A record that cannot be read is reported and left out, so that the other groups stay available.
         """
         for header, records in self._log.batches():
             if header.is_control:

@@ -129,7 +129,7 @@ class GroupPartition:
     async def join(
         self, request: JoinGroupRequest, version: int, client_id: str, host: str, new_id: str
     ) -> JoinGroupResponse:
-        """JoinGroup; `new_id` is the member id it gets if it needs one."""
+        """Answer JoinGroup. A member without an id gets `new_id`."""
         waiter: asyncio.Future[JoinGroupResponse] = self._loop.create_future()
         joining = Joining(
             request=request,
@@ -146,7 +146,7 @@ class GroupPartition:
         return await self._answered(waiter)
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        """SyncGroup. KafkaError as `flushed`."""
+        """Answer SyncGroup. Raises KafkaError as `flushed` does."""
         waiter: asyncio.Future[SyncGroupResponse] = self._loop.create_future()
         self._deliver(self.shard.sync(request, waiter, self.now_ms()))
         response = await self._answered(waiter)
@@ -154,7 +154,7 @@ class GroupPartition:
         return response
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        """LeaveGroup."""
+        """Answer LeaveGroup."""
         waiter: asyncio.Future[LeaveGroupResponse] = self._loop.create_future()
         self._deliver(self.shard.leave(request, waiter, self.now_ms()))
         return await self._answered(waiter)

@@ -59,9 +59,7 @@ class LogDirsOpening:
         return unusable
 
     def check(self, home: LogDirectory) -> None:
-        """DirectoryMismatch where one of the directories is another node's, or another cluster's than the
-        others.
-        """
+        """Check that all directories belong to one broker and one cluster. Raises DirectoryMismatch."""
         ordered = self._from(home)
         cluster_id = _cluster_of(ordered)
         for directory in ordered:
@@ -87,8 +85,10 @@ class LogDirsOpening:
 
     @staticmethod
     def refuse_journals(paths: Iterable[Path]) -> None:
-        """DirectoryMismatch where one of these directories holds a journal: its broker is by itself. Comes
-        first: a chroot that it is to be moved to must not have got a cluster's id from its start.
+        """Raise DirectoryMismatch if a directory has the journal of a standalone broker.
+
+        Call it before the broker joins a cluster. Otherwise the broker's start would give an id to the chroot
+        to which the journal is to be moved.
         """
         for path in paths:
             if (path / FILE_NAME).exists():

@@ -118,8 +118,9 @@ class Partition:
         role: ReplicationRole | None = None,
         checkpointed_high_watermark: int = -1,
     ) -> None:
-        """``role`` None: the only replica. Where there are several, the one it has from the beginning: what
-        only this log has is not to be read.
+        """Make a partition over a log. ``role`` is None if this broker has its only replica.
+
+        A replica among several begins with a role, so that nothing is readable that only this log has.
         """
         self.log = log
         self.directory = directory
@@ -282,9 +283,9 @@ class Partition:
         transaction_version: int,
         transaction_number: int = NO_NUMBER,
     ) -> Appended:
-        """`append_marker` of one that is built already: many partitions have the same.
+        """Append a marker that is built already, as `append_marker` does; many partitions get the same one.
 
-        Nothing is written where it was before; what is returned then says so, and where.
+        A marker that this log has is not written again: the result is a duplicate, with its offset.
         """
         appended = self.log.writer.append_sealed(
             marker, self.leader_epoch, now_ms, transaction_version, transaction_number
@@ -326,7 +327,7 @@ class Partition:
     # What may be read
 
     def _note_append(self, appended: Appended, size: int, now_ms: int) -> None:
-        """``size`` bytes were appended: they are to be flushed some time, or soon, and may be read."""
+        """Note an append of ``size`` bytes: have it flushed, and readable once it may be."""
         self._flusher.appended(self, size)
         if self.holds_back:
             self._hold_back(appended.base_offset, now_ms, is_new=not appended.duplicate)

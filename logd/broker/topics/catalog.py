@@ -133,7 +133,7 @@ class TopicCatalog:
         return topic
 
     def config_for(self, configs: Mapping[str, str]) -> TopicConfig:
-        """Effective settings of a topic with these overrides; KafkaError(INVALID_CONFIG)."""
+        """Return a topic's effective settings with these overrides. Raises KafkaError(INVALID_CONFIG)."""
         return decisions.effective(configs, self.defaults)
 
     # Deciding
@@ -257,7 +257,7 @@ class TopicCatalog:
     # Among several brokers
 
     def join(self, assigning: Assigning, *, topics_deleted: Callable[[list[str]], None]) -> None:
-        """From now on changes come by `follow`; partitions are held where the image has a replica here."""
+        """Join a cluster: changes come by `follow`, and only partitions with a replica here are kept."""
         self._assigned = assigning
         self._topics_deleted = topics_deleted
 
@@ -307,7 +307,7 @@ class TopicCatalog:
         self.version += 1
 
     async def set_strays_aside(self) -> None:
-        """Everything is known: logs that were found, and are not this broker's to hold, go out of the way."""
+        """Set aside the logs that the image does not assign to this broker, once it is complete."""
         await self._replicas.all_known()
 
     # Applying
@@ -348,7 +348,10 @@ class TopicCatalog:
         self._know(topic)
 
     def open(self, image: TopicImage, logs: Mapping[int, Log]) -> None:
-        """At the start: put a topic in place with the logs found of it. Blocks. See ``Replicas.open``."""
+        """Open a topic at the start, with the logs that the directories have of it. Blocks.
+
+        See ``Replicas.open``.
+        """
         topic = self._topic(image)
         self._replicas.open(topic, logs)
         self._know(topic)
@@ -362,7 +365,11 @@ class TopicCatalog:
         self.topics_by_id[topic.topic_id] = topic
 
     def _lenient_config(self, image: TopicImage) -> TopicConfig:
-        """Overrides were checked when made; one that no longer passes must not keep the topic shut."""
+        """Return a topic's settings; the defaults if an override is not valid any more.
+
+        Overrides were checked when they were set. One that a newer version refuses must not keep the topic
+        from opening.
+        """
         try:
             return self.defaults.overridden(image.configs)
         except ConfigError:
@@ -390,13 +397,14 @@ class TopicCatalog:
         return offline
 
     def views_changed(self) -> None:
-        """Clients are told something else now, though no change was applied: a partition was begun again in
-        another directory, or another broker is the controller.
+        """Note that clients get other metadata, though no change of the image was applied.
+
+        A partition was opened again in another directory, or another broker is the controller.
         """
         self.version += 1
 
     def disk_work(self) -> dict[str, int]:
-        """topics whose files are being made or taken away, and their bound."""
+        """Return the count of topics whose files are being created or removed, and its bound."""
         return self._replicas.statistics()
 
     async def disk_work_ended(self) -> None:

@@ -131,9 +131,9 @@ def altered(
     settings: Mapping[str, Setting],
     alterations: Iterable[Alteration],
 ) -> dict[str, str]:
-    """``current`` overrides after the alterations; APPEND and SUBTRACT start from the ``effective`` values.
+    """Return the overrides after the alterations. APPEND and SUBTRACT start from the ``effective`` values.
 
-    KafkaError with INVALID_REQUEST or INVALID_CONFIG. Whether the result is allowed is left to the caller.
+    Raises KafkaError INVALID_REQUEST or INVALID_CONFIG. The caller checks whether the result is allowed.
     """
     result = dict(current)
     names: set[str] = set()

@@ -74,7 +74,7 @@ class Replicas:
         """
 
     def keep_unassigned(self, logs: UnassignedLogs) -> None:
-        """There are other brokers: begin partitions with these logs, in no role before they are given one."""
+        """Keep the logs of this directory for partitions of a cluster, until the controller assigns them."""
         self._at_hand = logs
 
     async def all_known(self) -> None:

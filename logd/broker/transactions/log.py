@@ -89,7 +89,7 @@ class TxnLog:
         return self._log.is_empty
 
     def read(self) -> Iterator[tuple[int, TransactionRecord]]:
-        """Everything there is by its offset, in order. A record that cannot be read is reported and left out.
+        """Yield the log's records with their offsets. A record that cannot be read is reported and left out.
 
         An unclean stop begins a leader epoch: what was written before it may lack what came after. So does
         an election, after which nothing is missing unless it was unclean.

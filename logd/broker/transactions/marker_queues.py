@@ -103,8 +103,9 @@ class MarkerQueues:
             sender.give_back(moved)
 
     def statistics(self) -> dict[str, int]:
-        """markers_queued for the broker that most wait for, with the bound of each; markers_in_flight:
-        requests under way to the broker that has most, with the bound of each.
+        """Return the longest queue of markers for a broker, and the most requests in flight to one.
+
+        Each comes with the bound per broker.
         """
         queues = [sender.queue for sender in self._senders.values()]
         return {

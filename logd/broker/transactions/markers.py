@@ -136,11 +136,11 @@ class Markers:
         return self._sealed
 
     def write_where_needed(self, where: TopicPartition, outcome: Outcome) -> Awaitable[None] | None:
-        """`write` for a transaction that has to end: a partition that needs no marker any more is done.
+        """Write a partition's marker as `write` does, unless the partition needs none any more.
 
-        What is led elsewhere is done once its leader has answered. Cancel the awaitable when nobody wants it
-        any more. KafkaError where it still needs one and cannot have it now,
-        MarkerDelayed where that is another broker's doing.
+        The awaitable of a partition that another broker leads is done when its leader has answered; cancel it
+        if the marker is not needed any more. Raises KafkaError if the marker cannot be written now, and
+        MarkerDelayed if another broker is the reason.
         """
         if self._leaders is not None and self._queues is not None:
             leadership = self._leaders.leadership_of(where)

@@ -87,7 +87,7 @@ class TxnPartition:
         """Markers that wait: for another broker, for a disk, for replicas."""
 
     def statistics(self) -> dict[str, int]:
-        """transactional_ids that are known, and of how many a transaction is decided and not finished."""
+        """Return the counts of transactional ids, and of those whose decided transaction is not finished."""
         return {
             "transactional_ids": len(self._shard),
             "finishing": len(self._decided.keys() | self._finishing.keys()),
@@ -155,7 +155,7 @@ class TxnPartition:
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
     ) -> ProducerIdentity:
-        """InitProducerId; CONCURRENT_TRANSACTIONS where a transaction was open, which is aborted then."""
+        """Answer InitProducerId. Raises CONCURRENT_TRANSACTIONS if a transaction was open, and aborts it."""
         self._finish_decided(transactional_id)
         try:
             return self._shard.init_producer(transactional_id, timeout_ms, expected, self._now_ms())
@@ -170,7 +170,7 @@ class TxnPartition:
         *,
         client_version: int,
     ) -> None:
-        """AddPartitionsToTxn."""
+        """Answer AddPartitionsToTxn."""
         self._finish_decided(transactional_id)
         before = self._log.last
         self._shard.add_partitions(
@@ -195,7 +195,7 @@ class TxnPartition:
     def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int
     ) -> ProducerIdentity:
-        """EndTxn. The outcome is in the log on return; the markers follow."""
+        """Answer EndTxn. The outcome is in the log on return; the markers follow."""
         self._finish_decided(transactional_id)
         after = self._shard.end(
             transactional_id, identity, commit=commit, client_version=client_version, now_ms=self._now_ms()
@@ -256,7 +256,7 @@ class TxnPartition:
     # Markers
 
     def _finish_decided(self, transactional_id: str) -> None:
-        """`_finish` the id's transaction now, if that was to happen in the loop's next turn."""
+        """Finish the id's transaction now, if that was to happen in the loop's next turn."""
         handle = self._decided.pop(transactional_id, None)
         if handle is None:
             return

@@ -118,9 +118,7 @@ class RemoteAdmission:
         self._rounds = PeriodicTasks()
 
     def statistics(self) -> dict[str, int]:
-        """admissions: questions and answers held, with their bound; admissions_in_flight: requests under way
-        to the broker that has most, with the bound of each.
-        """
+        """Return the count of admissions in memory, and the most requests in flight to one broker, with bounds."""
         in_flight = max((queue.in_flight for queue in self._queues.values()), default=0)
         return self.NONE | {"admissions": len(self._inquiries), "admissions_in_flight": in_flight}
 

@@ -91,8 +91,10 @@ class Transactions(Coordinator["TxnPartition"]):
             await self._remote.stop()
 
     def statistics(self) -> dict[str, int]:
-        """transactional_ids, and finishing: their transactions whose outcome is decided, but of whose markers
-        some are to be written still, one for an id at most; see also `MarkerQueues` and `RemoteAdmission`.
+        """Return the counts of transactional ids and of finishing transactions, at most one per id.
+
+        A finishing transaction is decided, and markers are still to be written. The other counts are those of
+        `MarkerQueues` and `RemoteAdmission`.
         """
         from logd.broker.transactions.remote_admission import RemoteAdmission
 
@@ -169,7 +171,7 @@ class Transactions(Coordinator["TxnPartition"]):
     async def end(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, client_version: int = 0
     ) -> ProducerIdentity:
-        """EndTxn: decided and in the log on return; what the next transaction is to be written with."""
+        """Answer EndTxn: return the next transaction's identity once the decision is in the log."""
         await self._producer_ids.reserve()
         partition = self._partition(transactional_id)
         after = partition.end(transactional_id, identity, commit=commit, client_version=client_version)
@@ -238,7 +240,7 @@ class Transactions(Coordinator["TxnPartition"]):
         return self._partition(transactional_id).describe(transactional_id)
 
     async def describe_committed(self, transactional_id: str) -> TransactionDescription:
-        """`describe`, once what is told cannot be lost any more."""
+        """Describe a transaction as `describe` does, once its state cannot be lost any more."""
         partition = self._partition(transactional_id)
         described = partition.describe(transactional_id)
         await partition.flushed()

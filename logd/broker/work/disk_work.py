@@ -26,7 +26,7 @@ class DiskWork:
         self._has_room.set()
 
     def statistics(self) -> dict[str, int]:
-        """topics that have work under way, and their bound."""
+        """Return the count of topics that have work under way, and its bound."""
         return {"topics": len(self._tasks), "topics_max": self._topics_max}
 
     def begin(self, name: str, work: Coroutine[None, None, None]) -> None:

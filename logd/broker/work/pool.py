@@ -43,7 +43,7 @@ class JobPool(Executor):
         return ThreadPoolExecutor(self._threads, thread_name_prefix="logd")
 
     def resize(self, threads: int) -> None:
-        """Jobs from now on go to so many threads; the ones before are ended by the old ones."""
+        """Run later jobs in this many threads; the old threads finish the jobs that they have."""
         if threads != self._threads:
             self._pool.shutdown(wait=False)
             self._retired.append(self._pool)
@@ -58,7 +58,7 @@ class JobPool(Executor):
         return future
 
     def statistics(self) -> dict[str, int]:
-        """jobs that run or wait, and how many run at one time."""
+        """Return the count of jobs that run or wait, and how many run at a time."""
         return {"jobs": len(self._jobs), "running_max": self._threads}
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

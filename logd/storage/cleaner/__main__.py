@@ -36,7 +36,7 @@ class Inbox:
         threading.Thread(target=self._read, name="orders", daemon=True).start()
 
     def next_task(self) -> Task:
-        """Waits for one."""
+        """Wait for the next task and return it."""
         return self._tasks.get()
 
     def _read(self) -> None:

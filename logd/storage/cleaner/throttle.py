@@ -25,7 +25,7 @@ class Throttle:
         self._due = clock()
 
     def count(self, size: int) -> None:
-        """So many bytes more; a second of rest is saved up at most."""
+        """Count `size` bytes, and sleep if they exceed the rate. Up to a second of unused rate is saved."""
         now = self._clock()
         self._due = max(self._due, now - 1) + size / self._rate
         if self._due - now >= PAUSE_MIN:

@@ -115,7 +115,10 @@ class LogCopier:
     def _reach(
         self, segment: Segment, headers: list[BatchHeader], first: int, now_ms: int
     ) -> tuple[int, int]:
-        """Up to which batch the segment takes those from `first` on, which it takes, and their bytes."""
+        """Return the index behind the last batch from `first` on that the segment has room for, and bytes.
+
+        The segment always takes the first of them.
+        """
         config = self._state.config
         size = LOG_OVERHEAD + headers[first].batch_length
         stop = min(len(headers), first + max(segment.room(config.segment_index_bytes), 1))

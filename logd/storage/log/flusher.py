@@ -60,7 +60,7 @@ class LogFlusher:
     # What the log tells it
 
     def names_changed(self) -> None:
-        """Files have come or gone in the log's directory: the next flush syncs it."""
+        """Note that files were created or removed in the log's directory: the next flush syncs it."""
         state = self._state
         if state.directory not in self._unsynced_directories:
             self._unsynced_directories += (state.directory,)
@@ -262,7 +262,7 @@ class LogFlusher:
         self._write_begun_epoch()
 
     def _write_begun_epoch(self) -> None:
-        """For a log that was only read since its epoch began, with nothing to flush."""
+        """Write the leader epochs of a log that has begun an epoch but has no new records to flush."""
         state = self._state
         epochs = self._unwritten_epochs()
         if epochs is not None:

@@ -198,7 +198,7 @@ def open_log(
 
 
 def _removals(directory: Path, files: LogListing, opening: Opening, end: int) -> Removals:
-    """Most logs were never compacted: nothing is read for them."""
+    """Return the log's removals by compaction. For a log that was never compacted, nothing is read."""
     if not files.has_removals and opening.compacted_to < 0:
         return Removals()
     compacted_to = opening.cleaner_offset if files.has_removals else opening.compacted_to

@@ -94,17 +94,18 @@ class LogShortening:
         return Truncation(state, self._flusher, offset, now_ms, keeps=False)
 
     def truncate_to(self, offset: int, now_ms: int) -> list[Deletion]:
-        """`start_truncation` and all of it here and now. Blocks.
+        """Truncate the log to `offset` in the calling thread. Blocks.
 
-        The directory's checkpoint may say more than is left then, for those who crash: write it before
-        appending again. The deletions are to be run (in a thread) after their delay. Raises KafkaError.
+        The directory's checkpoint may have a higher offset than the log then. Write the checkpoint before the
+        next append, or a crash leaves both. Return the deletions of files; run them in a thread after their
+        delay. Raises KafkaError.
         """
         self._flusher.flush()
         truncation = self.start_truncation(offset, now_ms)
         return [] if truncation is None else truncation.run_here()
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> list[Deletion]:
-        """`start_afresh` as `truncate_to`. Blocks. Raises KafkaError."""
+        """Remove all records and start again at `offset`, in this thread. Blocks. Raises KafkaError."""
         self._flusher.flush()
         return self.start_afresh(offset, now_ms).run_here()
 

@@ -141,7 +141,7 @@ class Truncation:
         )
 
     def _rename_dropped(self) -> list[Path]:
-        """From the newest on: what a crash leaves of them goes on from what is kept."""
+        """Rename dropped segments' files, newest first, so that a crash leaves no gap between segments."""
         disk = self._state.disk
         renamed = []
         for segment in reversed(self._dropped):
@@ -164,9 +164,10 @@ class Truncation:
     # By the owner
 
     def finish(self) -> list[Deletion]:
-        """After `run`, whatever came of it: the log can be called again, unless it was deleted.
+        """Make the log usable again after `run`, whether that succeeded or not.
 
-        The deletions are to be run (in a thread) after their delay.
+        Return the deletions of the dropped files; run them in a thread after their delay. Return none for a
+        log that was deleted.
         """
         state, left = self._state, self._remainder
         if self._is_gone:
@@ -185,7 +186,7 @@ class Truncation:
         return [Deletion(state.disk, left.renamed, state.config.file_delete_delay_ms)]
 
     def run_here(self) -> list[Deletion]:
-        """`run` and `finish`. Blocks."""
+        """Call `run` and `finish` in this thread. Blocks."""
         try:
             self.run()
         except KafkaError:

@@ -122,9 +122,9 @@ class LogWriter:
         transaction_version: int,
         transaction_number: int = NO_NUMBER,
     ) -> Appended:
-        """`append_marker` of one that is built already.
+        """Append a marker that is built already, as `append_marker` does.
 
-        One that was written before, by its coordinator's number of the transaction, is a duplicate.
+        A marker whose coordinator's number of the transaction was appended before is a duplicate.
         """
         state = self._state
         if state.health.failure is not None:

@@ -99,7 +99,7 @@ class Publisher:
         await asyncio.gather(*(feed.task for feed in feeds), return_exceptions=True)
 
     def statistics(self) -> dict[str, int]:
-        """brokers fed, and changes waiting for the one that is furthest behind, with their bound."""
+        """Return the count of brokers, and the changes that wait for the slowest one, with their bound."""
         behind = max((feed.waiting for feed in self._feeds.values()), default=0)
         return {"brokers": len(self._feeds), "waiting_changes": behind, "waiting_changes_max": WAITING_MAX}
 

@@ -91,6 +91,6 @@ class Assignment:
         self._assigned(partition, False)
 
     async def stop(self) -> None:
-        """Neither lead nor follow any more."""
+        """Stop leading and following all partitions."""
         await self._fetchers.stop()
         await self._leading.stop()

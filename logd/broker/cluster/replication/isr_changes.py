@@ -80,7 +80,7 @@ class IsrChanges:
         await asyncio.gather(self._task, return_exceptions=True)
 
     def statistics(self) -> dict[str, int]:
-        """partitions whose new ISR waits to be sent: at most those that are led here."""
+        """Return the count of partitions whose new ISR is to be sent; the bound is the partitions led."""
         return {"waiting": len(self._waiting)}
 
     async def _run(self) -> None:

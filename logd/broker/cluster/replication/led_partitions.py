@@ -67,7 +67,7 @@ class LedPartitions:
         await self.isr_changes.stop()
 
     def statistics(self) -> dict[str, int]:
-        """partitions led, and those of them with fewer in-sync replicas than replicas."""
+        """Return the counts of partitions led, and of those with replicas that are not in sync."""
         behind = sum(led.is_under_replicated for led in self.led.values())
         return {"led": len(self.led), "under_replicated": behind, **self.isr_changes.statistics()}
 
@@ -109,7 +109,7 @@ class LedPartitions:
         return self._look(led)
 
     def unlead(self, tp: TopicPartition) -> None:
-        """Somebody else leads it, or nobody."""
+        """Stop leading a partition: another broker leads it, or none."""
         if self.led.pop(tp, None) is not None:
             self.low_watermarks.fail_waiting(tp)
 
@@ -182,7 +182,7 @@ class LedPartitions:
         raise LogDiverged(NOTHING_STAYS, partition.log_start_offset)
 
     def throttle(self, follower: int) -> ThrottledFetch | None:
-        """For a fetch of this follower; None if nothing is throttled."""
+        """Return the throttle for a follower's fetch, or None if no quota is set."""
         if self.quota is None or not self.quota.is_set:
             return None
         return ThrottledFetch(self.quota, partial(self._is_in_sync, follower))

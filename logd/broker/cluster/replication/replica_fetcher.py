@@ -177,7 +177,7 @@ class ReplicaFetcher:
             await asyncio.gather(self._task, *self._busy.values(), return_exceptions=True)
 
     def statistics(self) -> dict[str, int]:
-        """partitions followed; how many are in the requests."""
+        """Return the counts of partitions that are followed, and of those in the requests."""
         return {"partitions": len(self.following), "fetched": len(self._assigned)}
 
     # Turns

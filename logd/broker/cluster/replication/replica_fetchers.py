@@ -55,5 +55,5 @@ class ReplicaFetchers:
         return max((each.lag for fetcher in fetchers for each in fetcher.following.values()), default=0)
 
     def statistics(self) -> dict[str, int]:
-        """fetchers, one for each leader; partitions they follow."""
+        """Return the counts of fetchers, one per leader, and of the partitions that they follow."""
         return {"fetchers": len(self._by_leader), "following": len(self._leaders)}

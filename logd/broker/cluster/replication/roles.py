@@ -57,7 +57,7 @@ class LeaderRole:
         self.core.removed(offset)
 
     def appended(self, log_end_offset: int) -> None:
-        """Followers are asked for more by this."""
+        """Tell the core of an append, so that it expects the followers to fetch further."""
         self.core.appended(log_end_offset, self._now_ms())
 
 
@@ -95,7 +95,7 @@ class FollowerRole:
         return LONG_MAX
 
     def removed(self, offset: int) -> None:
-        """Nobody copies from it."""
+        """Do nothing: no follower copies from this replica."""
 
     def appended(self, log_end_offset: int) -> None:
-        """Nobody waits for a follower here."""
+        """Do nothing: this replica has no followers."""
