@@ -7,9 +7,10 @@ A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and 
 
 from connect.api import schema
 from connect.api.calls import MaybeAwaitable
+from connect.api.errant_records import ErrantRecordReporter, Report
 from connect.api.generators import source
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
-from connect.api.records import Header, SinkRecord, SourceBatch, SourceRecord
+from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.sink_functions import sink
@@ -17,7 +18,7 @@ from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, 
 from connect.api.transform import Predicate, Transform
 from connect.config import Config, Password, SinkConfig, SourceConfig, setting
 from connect.errors import ConfigError, ConnectError, DataError, NotFound, PartitionsFenced, RetriableError
-from kafka_client import TopicPartition
+from kafka_client import RecordMetadata, TopicPartition
 
 __all__ = [
     "Config",
@@ -25,16 +26,20 @@ __all__ = [
     "ConnectError",
     "ConnectorContext",
     "DataError",
+    "ErrantRecordReporter",
     "Header",
     "MaybeAwaitable",
     "NotFound",
     "OffsetRange",
     "OffsetReader",
+    "Origin",
     "PartitionsFenced",
     "Password",
     "Predicate",
     "RangeSinkContext",
     "RangeSinkTask",
+    "RecordMetadata",
+    "Report",
     "RetriableError",
     "Schema",
     "SinkConfig",

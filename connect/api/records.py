@@ -6,7 +6,7 @@ They are msgspec structs because a worker creates one per record, in about 0.3 Â
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import msgspec
 
@@ -14,6 +14,8 @@ from connect.api.schema import Schema
 
 Header = tuple[str, Schema | None, Any]
 """Name, schema if known, value."""
+RawRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
+"""Offset, timestamp in ms, key, value, headers, as they stand in the log."""
 
 
 class SourceRecord(msgspec.Struct, gc=False):
@@ -113,10 +115,24 @@ class SourceBatch(Sequence[SourceRecord]):
         )
 
 
+class Origin(NamedTuple):
+    """The place in the log that a sink's record was read from, and the record's bytes."""
+
+    topic: str
+    partition: int
+    offset: int
+    raw: RawRecord | None = None
+    """The record as read; None if no task needs it."""
+
+
 class SinkRecord(msgspec.Struct, gc=False):
     """A record read from the log.
 
     timestamp: ms since the epoch. timestamp_type: 0 create time, 1 log append time.
+
+    Transforms may change topic, partition and offset; `original_topic`, `original_partition` and
+    `original_offset` stay (KIP-793). Offsets in `open`, `pre_commit` and `flush` go by the original ones. A
+    transform makes a changed record by `msgspec.structs.replace`, which keeps `origin`.
     """
 
     topic: str
@@ -129,3 +145,20 @@ class SinkRecord(msgspec.Struct, gc=False):
     key_schema: Schema | None = None
     value_schema: Schema | None = None
     timestamp_type: int = 0
+    origin: Origin | None = None
+    """Set by the worker where the record needs it; None means topic, partition and offset as they are."""
+
+    @property
+    def original_topic(self) -> str:
+        """The topic that the record was read from, whatever transforms made of it."""
+        return self.topic if self.origin is None else self.origin.topic
+
+    @property
+    def original_partition(self) -> int:
+        """The partition that the record was read from."""
+        return self.partition if self.origin is None else self.origin.partition
+
+    @property
+    def original_offset(self) -> int:
+        """The offset that the record was read at."""
+        return self.offset if self.origin is None else self.origin.offset

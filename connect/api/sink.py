@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from connect.api.calls import MaybeAwaitable
+from connect.api.errant_records import ErrantRecordReporter
 from connect.api.range_sink import RangeSinkTask
 from connect.api.records import SinkRecord
 from connect.api.source import ConnectorContext
@@ -35,10 +36,18 @@ class SinkTaskContext:
     request_commit: Callable[[], None] = lambda: None
     """Commit after this `put` rather than at the next interval."""
     rewinds: dict[TopicPartition, int] = field(default_factory=dict)
+    reporter: ErrantRecordReporter | None = None
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on from these offsets (from the target's own record of what it holds) instead of the group's."""
         self.rewinds.update(offsets)
+
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        """Return the reporter of records that cannot be written (KIP-610).
+
+        None if the connector has neither a dead letter queue nor `errors.log.enable`, as in Kafka.
+        """
+        return self.reporter
 
 
 class SinkTask:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 from connect.api.calls import MaybeAwaitable
 from connect.api.records import SourceRecord
 from connect.config import Config
+from kafka_client import RecordMetadata
 
 
 class OffsetReader(Protocol):
@@ -77,6 +78,15 @@ class SourceTask:
 
     def commit(self) -> MaybeAwaitable[None]:
         """Acknowledge to the source, if it needs that; called after source offsets were committed."""
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> MaybeAwaitable[None]:
+        """Take note that a polled record is in the log, or is left out (KIP-416).
+
+        Called between polls, for each record of a poll in order, once all of them are acknowledged.
+        `metadata` is the place of the record in the log; None if a transform dropped it, or if it failed and
+        `errors.tolerance=all` left it out (KIP-779). A task that overrides this method is slower: the worker
+        then follows single records instead of batches.
+        """
 
     def statistics(self) -> Mapping[str, float]:
         """Return the task's open resources, queue sizes and bounds, by name.

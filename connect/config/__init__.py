@@ -2,21 +2,24 @@
 
 from connect.config.connector import (
     REFUSED,
+    WITHOUT_EFFECT,
     ConnectorConfig,
     SinkConfig,
     SourceConfig,
     refuse_unsupported,
-    without_effect,
 )
 from connect.config.declaration import Config
+from connect.config.errors import ErrorsConfig
 from connect.config.files import read_config_file
 from connect.config.setting import Password, setting
 from connect.config.validation import document, unknown_keys, validate
 
 __all__ = [
     "REFUSED",
+    "WITHOUT_EFFECT",
     "Config",
     "ConnectorConfig",
+    "ErrorsConfig",
     "Password",
     "SinkConfig",
     "SourceConfig",
@@ -26,5 +29,4 @@ __all__ = [
     "setting",
     "unknown_keys",
     "validate",
-    "without_effect",
 ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from connect.config.declaration import Config
+from connect.config.errors import ErrorsConfig
 from connect.config.setting import setting
 from kafka_client.errors import ConfigError
 
@@ -40,7 +41,7 @@ class ConnectorConfig(Config):
     )
 
 
-class SourceConfig(ConnectorConfig):
+class SourceConfig(ErrorsConfig, ConnectorConfig):
     """Settings of every source connector."""
 
     topic_creation_groups: list[str] = setting(
@@ -51,26 +52,18 @@ class SourceConfig(ConnectorConfig):
     )
 
 
-class SinkConfig(ConnectorConfig):
+class SinkConfig(ErrorsConfig, ConnectorConfig):
     """Settings of every sink connector."""
 
     topics: list[str] = setting("The topics to read.", default=[], importance="HIGH", group="Common")
     topics_regex: str | None = setting(
         "Instead of `topics`: every topic whose whole name matches.", default=None, group="Common"
     )
-    errors_tolerance: Literal["none", "all"] = setting(
-        "`all`: leave out records that do not convert and batches that cannot be read, and count them; "
-        "`none`: fail.",
-        default="none",
-        group="Errors",
-    )
-    errors_log_enable: bool = setting(
-        "Log what `errors.tolerance=all` leaves out, with its partition and offsets.",
-        default=False,
-        group="Errors",
-    )
-    errors_log_include_messages: bool = setting(
-        "Log also key, value and headers of a record that does not convert.", default=False, group="Errors"
+    put_max_bytes: int = setting(
+        "About how many bytes of keys and values one `put` gets at most; a single record may have more.",
+        default=16 << 20,
+        importance="LOW",
+        check=_at_least_one,
     )
     poll_interval_ms: int = setting(
         "How often a range sink is offered new offsets.", default=1000, importance="LOW", check=_at_least_one
@@ -82,7 +75,7 @@ class SinkConfig(ConnectorConfig):
         return re.compile(self.topics_regex) if self.topics_regex else None
 
     def check(self) -> None:
-        """Raise ConfigError unless exactly one of topics and topics.regex is set."""
+        """Raise ConfigError unless one of topics and topics.regex is set, without the dead letters."""
         if bool(self.topics) == bool(self.topics_regex):
             raise ConfigError("topics", ",".join(self.topics), "set exactly one of topics and topics.regex")
         if self.topics_regex:
@@ -90,13 +83,13 @@ class SinkConfig(ConnectorConfig):
                 re.compile(self.topics_regex)
             except re.error as e:
                 raise ConfigError("topics.regex", self.topics_regex, f"is no regular expression: {e}") from e
+        dead, pattern = self.dead_letter_topic, self.topics_pattern
+        if dead and (dead in self.topics or (pattern and pattern.fullmatch(dead))):
+            key = "errors.deadletterqueue.topic.name"
+            raise ConfigError(key, dead, "must not be one of the topics that the connector reads")
 
 
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
-    "transforms": ("",),
-    "predicates": ("",),
-    "errors.tolerance": ("", "none"),
-    "errors.deadletterqueue.topic.name": ("",),
     "exactly.once.support": ("", "requested"),
     "initial.state": ("", "running"),
 }
@@ -104,29 +97,19 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 
 
 _IDLE = """
-    errors.retry.timeout errors.retry.delay.max.ms
-    errors.deadletterqueue.topic.replication.factor errors.deadletterqueue.context.headers.enable
     config.action.reload transaction.boundary transaction.boundary.interval.ms offsets.storage.topic
     tasks.max.enforce connector.plugin.version key.converter.plugin.version value.converter.plugin.version
     header.converter.plugin.version
 """
-_OF_SINKS = frozenset(("errors.log.enable", "errors.log.include.messages"))
 WITHOUT_EFFECT = frozenset(_IDLE.split())
 """Keys of Kafka Connect that are valid for every connector but have no effect here."""
 REFUSED = frozenset(_UNSUPPORTED)
 """Keys of which `refuse_unsupported` accepts only values without effect."""
 
 
-def without_effect(role: str) -> frozenset[str]:
-    """Return the keys of Kafka Connect without effect on connectors of `role`, source or sink."""
-    return WITHOUT_EFFECT | _OF_SINKS if role == "source" else WITHOUT_EFFECT
-
-
-def refuse_unsupported(raw: Mapping[str, Any], role: str) -> None:
+def refuse_unsupported(raw: Mapping[str, Any]) -> None:
     """Raise ConfigError for a value this worker does not support, rather than ignore it."""
     for key, supported in _UNSUPPORTED.items():
-        if role == "sink" and key == "errors.tolerance":
-            continue
         if key in raw and str(raw[key]).lower() not in supported:
             allowed = " or ".join(filter(None, supported)) or "unset"
             raise ConfigError(key, raw[key], f"is not supported by this worker; allowed: {allowed}")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from connect.errors import ConnectError
 
 T = TypeVar("T")
+A = TypeVar("A")
 _Job = tuple[int, Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 CALLS_MAX = 8
 """Calls running or waiting for the thread. There is usually one: more queue up only after abandoned calls
@@ -74,6 +75,44 @@ class PluginCalls:
                 f"{getattr(method, '__qualname__', method)} yields, or returns a generator; a list is wanted"
             )
         return result  # type: ignore[no-any-return]
+
+    async def call_prepared(self, method: Callable[[A], T | Awaitable[T]], prepare: Callable[[], A]) -> None:
+        """Call the method with the result of `prepare`, which runs in the thread; not with an empty one.
+
+        Both are one job for the thread if the method is plain.
+        """
+        if inspect.iscoroutinefunction(method):
+            if argument := await self.call(prepare):
+                await self.call(method, argument)
+            return
+
+        def prepare_and_call() -> T | Awaitable[T] | None:
+            argument = prepare()
+            return method(argument) if argument else None
+
+        prepare_and_call.__qualname__ = getattr(method, "__qualname__", prepare_and_call.__qualname__)
+        await self.call(prepare_and_call)
+
+    async def call_then(self, method: Callable[[], T | Awaitable[T]], then: Callable[[T], A]) -> A:
+        """Call the method and return `then(result)`, computed in the thread.
+
+        Both are one job for the thread if the method is plain.
+        """
+        if inspect.iscoroutinefunction(method):
+            return await self.call(then, await self.call(method))
+        is_done = False
+
+        def call_and_go_on() -> Any:
+            nonlocal is_done
+            result = method()
+            if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+                return result
+            is_done = True
+            return then(result)
+
+        call_and_go_on.__qualname__ = getattr(method, "__qualname__", call_and_go_on.__qualname__)
+        outcome: Any = await self.call(call_and_go_on)
+        return outcome if is_done else await self.call(then, outcome)
 
     async def call_concurrently(self, method: Callable[..., T | Awaitable[T]], *args: Any) -> T:
         """Call a method in a thread of its own while another call runs; for methods that interrupt it."""

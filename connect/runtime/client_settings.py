@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from kafka_client import NO_TIMEOUT_MS
+from kafka_client.errors import ConfigError
 from kafka_client.properties import CLIENT, CONSUMER, PRODUCER, ClientProperties
 from kafka_client.security.keys import is_security_key
 
@@ -61,6 +62,19 @@ def consumer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) 
     """Return the arguments of `Consumer` for a sink task; as in Kafka, it starts at the earliest offset."""
     properties = _layered("consumer", worker, connector, {"auto.offset.reset": "earliest"})
     return _with_warnings(properties, CONSUMER, ("group.id",)).consumer()
+
+
+def put_records_max(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> int | None:
+    """Return `max.poll.records`, the bound on the records of one `put`, or None if it is not set.
+
+    Raises ConfigError if it is not a positive number.
+    """
+    value = consumer_settings(worker, connector).get("max.poll.records")
+    if value is None:
+        return None
+    if not value.strip().isdecimal() or int(value) < 1:
+        raise ConfigError("max.poll.records", value, "must be a positive number")
+    return int(value)
 
 
 def group_id(connector: str, worker: Mapping[str, Any], config: Mapping[str, Any]) -> str:

@@ -10,21 +10,27 @@ from typing import Any
 from connect.api.range_sink import RangeSinkTask
 from connect.config import (
     REFUSED,
+    WITHOUT_EFFECT,
     Config,
     ConnectorConfig,
     SinkConfig,
     SourceConfig,
     refuse_unsupported,
     unknown_keys,
-    without_effect,
 )
 from connect.converters import unknown_settings
-from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
+from connect.runtime.client_settings import (
+    client_arguments,
+    consumer_arguments,
+    producer_arguments,
+    put_records_max,
+)
 from connect.runtime.clients import ROLES
 from connect.runtime.conversion import Conversion
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
 from connect.runtime.topic_creation import creation_prefixes, creation_rules
 from connect.runtime.worker_config import WorkerConfig
+from connect.transforms import TransformChain, examine
 
 _log = logging.getLogger(__name__)
 _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
@@ -52,10 +58,17 @@ def check_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> CheckedConfig:
     common = ConnectorConfig.parse(raw)
     plugin = connector_class(common.connector_class)
     role = connector_type(plugin)
-    declarations: list[type[Config]] = [SourceConfig if role == "source" else SinkConfig, plugin.CONFIG]
+    transforms = examine(raw)
+    if transforms.errors:
+        raise transforms.errors[0]
+    declarations: list[type[Config]] = [
+        SourceConfig if role == "source" else SinkConfig,
+        *transforms.configs(),
+        plugin.CONFIG,
+    ]
     for declaration in declarations:
         declaration.parse(raw)
-    refuse_unsupported(raw, role)
+    refuse_unsupported(raw)
     checked = CheckedConfig(
         name=common.name,
         plugin=plugin,
@@ -72,6 +85,7 @@ def _check_shared(checked: CheckedConfig, worker: WorkerConfig, raw: Mapping[str
     """Raise ConfigError for settings of converters, clients and topics that would fail in every task."""
     if not issubclass(getattr(checked.plugin, "task_class", object), RangeSinkTask):
         Conversion.configured(worker, raw)
+        TransformChain.configured(raw).close()
         _warn_converters(checked.name, worker, raw)
     client_arguments(worker.raw, raw, ROLES[checked.type])
     if checked.type == "source":
@@ -79,6 +93,9 @@ def _check_shared(checked: CheckedConfig, worker: WorkerConfig, raw: Mapping[str
         creation_rules(raw)
     else:
         consumer_arguments(worker.raw, raw)
+        put_records_max(worker.raw, raw)
+        if raw.get("errors.deadletterqueue.topic.name"):
+            producer_arguments(worker.raw, raw)
 
 
 def _warn_unused(
@@ -86,11 +103,11 @@ def _warn_unused(
 ) -> None:
     """Log keys without effect: Kafka's in one line, each unknown key with the most similar valid one."""
     name, role = checked.name, checked.type
-    of_others = [*_CONVERTERS, f"{ROLES[role]}.override.", *checked.plugin.CONFIG.PREFIXES]
+    of_others = [*_CONVERTERS, *_overrides(role, raw), *checked.plugin.CONFIG.PREFIXES]
     if role == "source":
         of_others += creation_prefixes(raw)
-    kafkas = sorted(REFUSED | without_effect(role))
-    unused = [key for key in raw if key in without_effect(role)]
+    kafkas = sorted(REFUSED | WITHOUT_EFFECT)
+    unused = [key for key in raw if key in WITHOUT_EFFECT]
     for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
         if key.startswith(_CLIENTS):
             unused.append(key)
@@ -98,6 +115,12 @@ def _warn_unused(
             _log.warning("%s: %s is not known%s", name, key, f"; {nearest}?" if nearest else "")
     if unused:
         _log.warning("%s: without effect here: %s", name, ", ".join(sorted(unused)))
+
+
+def _overrides(role: str, raw: Mapping[str, Any]) -> list[str]:
+    """Return the prefixes of client settings; a sink has a producer only for its dead letters."""
+    roles = {ROLES[role], "producer"} if raw.get("errors.deadletterqueue.topic.name") else {ROLES[role]}
+    return [f"{each}.override." for each in sorted(roles)]
 
 
 def _warn_converters(name: str, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:

@@ -1,14 +1,15 @@
-"""A task's converters, applied to whole batches."""
+"""A task's converters, applied to whole batches, or to one row of a batch that failed."""
 
 from __future__ import annotations
 
 import itertools
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
 
-from connect.api.records import Header, SinkRecord, SourceBatch, SourceRecord
+from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema
 from connect.converters import (
     Converter,
@@ -18,15 +19,16 @@ from connect.converters import (
     make_header_converter,
 )
 from connect.errors import DataError
+from connect.runtime.errors.stages import Stage, StageError, class_name
 from connect.runtime.worker_config import WorkerConfig
 from kafka_client import TopicPartition
 from kafka_client.records import Headers, NewRecord, Record
 
+Origins = Literal["none", "place", "raw"]
+"""The content of a sink record's `origin`: nothing, its place in the log, or its place and bytes."""
 _Column = TypeVar("_Column", bound=Sequence[Any])
 _BYTES: frozenset[type] = frozenset({bytes, type(None)})
 _VALUES: frozenset[type] = frozenset({SchemaAndValue, tuple})
-OnError: TypeAlias = Callable[[DataError, Record], None]
-"""Takes note of a record that does not convert and is left out."""
 
 
 class Conversion:
@@ -88,30 +90,33 @@ class Conversion:
             raise DataError(f"headers for topic {topic}: each is (name, schema or None, value)")
         return tuple((name, convert(topic, name, schema, value)) for name, schema, value in headers)
 
-    def from_log(
-        self,
-        tp: TopicPartition,
-        records: Sequence[Record],
-        timestamp_type: int,
-        on_error: OnError | None = None,
-    ) -> list[SinkRecord]:
-        """Return records as a sink task takes them. DataError names the first that does not convert.
+    def one_to_log(self, record: SourceRecord) -> NewRecord:
+        """Return one record as the producer takes it. Raises StageError with the stage that failed."""
+        topic, key, value, header = record.topic, self._key, self._value, self._header
+        with _stage(Stage.KEY_CONVERTER, "key", key):
+            (key_data,) = _encode_run(key.from_connect_many, topic, record.key_schema, [record.key])
+        with _stage(Stage.VALUE_CONVERTER, "value", value):
+            (value_data,) = _encode_run(value.from_connect_many, topic, record.value_schema, [record.value])
+        with _stage(Stage.HEADER_CONVERTER, "headers", header):
+            headers = self._headers(topic, record.headers) if record.headers else ()
+        with _stage(Stage.VALUE_CONVERTER, "timestamp", value):
+            (timestamp,) = _times(topic, [record.timestamp])
+        return timestamp, key_data, value_data, headers
 
-        With `on_error` records that do not convert are given to it and left out. `timestamp_type`: 0 create
-        time, 1 log append time.
+    def from_log(
+        self, tp: TopicPartition, records: Sequence[Record], timestamp_type: int, *, origins: Origins = "none"
+    ) -> list[SinkRecord]:
+        """Return records as a sink task takes them. Raises a converter's error for the whole batch.
+
+        `timestamp_type`: 0 create time, 1 log append time. `origins`: whether the records keep their
+        `origin`: "none", "place", or "raw" with their bytes.
         """
         if not records:
             return []
         topic, partition = tp
-        try:
-            keys = _decode(self._key.to_connect_many, topic, [r[2] for r in records])
-            values = _decode(self._value.to_connect_many, topic, [r[3] for r in records])
-            headers = [self._connect_headers(topic, r[4]) if r[4] else () for r in records]
-        except Exception as e:
-            complaint = self._complaint(tp, records)
-            if complaint is None or on_error is None:
-                raise (complaint[0] if complaint else e) from e
-            return self._without_errors(tp, records, timestamp_type, on_error)
+        keys = _decode(self._key.to_connect_many, topic, [r[2] for r in records])
+        values = _decode(self._value.to_connect_many, topic, [r[3] for r in records])
+        headers = [self._connect_headers(topic, r[4]) if r[4] else () for r in records]
         repeat = itertools.repeat
         key_schemas, keys = zip(*keys, strict=True)
         value_schemas, values = zip(*values, strict=True)
@@ -128,42 +133,60 @@ class Conversion:
                 key_schemas,
                 value_schemas,
                 repeat(timestamp_type),
+                *(() if origins == "none" else (_origins(tp, records, with_raw=origins == "raw"),)),
             )
         )
 
-    def _without_errors(
-        self, tp: TopicPartition, records: Sequence[Record], timestamp_type: int, on_error: OnError
-    ) -> list[SinkRecord]:
-        """Convert in runs between the records that do not convert, so that few errors cost little."""
-        converted: list[SinkRecord] = []
-        rest = records
-        while complaint := self._complaint(tp, rest):
-            error, index = complaint
-            if index:
-                converted += self.from_log(tp, rest[:index], timestamp_type)
-            on_error(error, rest[index])
-            rest = rest[index + 1 :]
-        return converted + self.from_log(tp, rest, timestamp_type) if rest else converted
+    def one_from_log(
+        self, tp: TopicPartition, record: Record, timestamp_type: int, *, origins: Origins = "none"
+    ) -> SinkRecord:
+        """Return one record as a sink task takes it. Raises StageError with the stage that failed."""
+        topic = tp.topic
+        with _stage(Stage.KEY_CONVERTER, "key", self._key):
+            ((key_schema, key),) = _decode(self._key.to_connect_many, topic, [record[2]])
+        with _stage(Stage.VALUE_CONVERTER, "value", self._value):
+            ((value_schema, value),) = _decode(self._value.to_connect_many, topic, [record[3]])
+        with _stage(Stage.HEADER_CONVERTER, "headers", self._header):
+            headers = self._connect_headers(topic, record[4])
+        return SinkRecord(
+            topic,
+            tp.partition,
+            record[0],
+            value,
+            key,
+            record[1],
+            headers,
+            key_schema,
+            value_schema,
+            timestamp_type,
+            None if origins == "none" else _origins(tp, [record], with_raw=origins == "raw")[0],
+        )
 
     def _connect_headers(self, topic: str, headers: Headers) -> tuple[Header, ...]:
         convert = self._header.to_connect_header
         return tuple((name, *convert(topic, name, data)) for name, data in headers)
 
-    def _complaint(self, tp: TopicPartition, records: Sequence[Record]) -> tuple[DataError, int] | None:
-        """Return an error that names the first record that does not convert, and the record's index."""
-        topic = tp.topic
-        for index, (offset, _, key, value, headers) in enumerate(records):
-            part = "key"
-            try:
-                self._key.to_connect(topic, key)
-                part = "value"
-                self._value.to_connect(topic, value)
-                part = "headers"
-                self._connect_headers(topic, headers)
-            except Exception as e:
-                words = e if isinstance(e, DataError) else repr(e)
-                return DataError(f"{tp}, offset {offset}, {part}: {words}"), index
-        return None
+
+@contextmanager
+def _stage(stage: Stage, part: str, converter: object) -> Iterator[None]:
+    """Turn an error in the body into a StageError."""
+    try:
+        yield
+    except Exception as e:
+        raise StageError(stage, part, class_name(converter), e) from e
+
+
+def _origins(tp: TopicPartition, records: Sequence[Record], *, with_raw: bool) -> list[Origin]:
+    raws = records if with_raw else itertools.repeat(None)
+    return list(
+        map(
+            Origin,
+            itertools.repeat(tp.topic),
+            itertools.repeat(tp.partition),
+            [r[0] for r in records],
+            raws,
+        )
+    )
 
 
 def _times(topic: str, times: Sequence[int | None]) -> list[int]:

@@ -17,19 +17,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from connect.api.records import SinkRecord
 from connect.api.sink import SinkTask, SinkTaskContext
 from connect.config import SinkConfig
 from connect.errors import ConnectError, PartitionsFenced, RetriableError
-from connect.runtime.client_settings import consumer_arguments, group_id
-from connect.runtime.conversion import Conversion, OnError
+from connect.runtime.client_settings import consumer_arguments, group_id, put_records_max
+from connect.runtime.conversion import Conversion
+from connect.runtime.errors.failed_row import failed_sink_row
+from connect.runtime.errors.row_by_row import RowByRow
 from connect.runtime.plugin_statistics import PluginStatistics
+from connect.runtime.reporter import Reporter
+from connect.runtime.sink_rows import BatchFailed, SinkBatch, SinkRows, bounded
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
 from connect.runtime.tolerance import Skipped, Tolerance
+from connect.transforms.chain import TransformChain
 from kafka_client import Consumer, Fetched, TopicPartition
 from kafka_client.errors import BROKER_AWAY, RebalanceNeeded, UnreadableBatch
 from kafka_client.fetcher.parts import Part
@@ -37,8 +41,6 @@ from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 _WAIT_SECONDS_MAX = 0.5
-_CONVERTED_RECORDS = 1000
-"""Records that are converted before the event loop runs other tasks."""
 _PART_RECORDS = 20_000
 """Records that are decoded, converted and put at a time: a few KB of a compressed batch may hold millions."""
 _FENCED_MAX = 5
@@ -67,6 +69,9 @@ class WorkerSinkTask(WorkerTask):
         self._fenced = 0
         self.metrics: SinkMetrics = SinkMetrics()
         self._tolerance: Tolerance | None = None
+        self._transforms: TransformChain | None = None
+        self._part_records = _PART_RECORDS
+        self._part_bytes = 0
 
     def statistics(self) -> dict[str, Any]:
         """Return the counts of records delivered to the plugin and, if tolerated, skipped."""
@@ -94,9 +99,15 @@ class WorkerSinkTask(WorkerTask):
 
     async def _start(self) -> None:
         setting = self.setting
-        self._conversion = Conversion.configured(setting.worker, setting.connector_config)
+        conversion = Conversion.configured(setting.worker, setting.connector_config)
+        self._transforms = TransformChain.configured(setting.connector_config)
         sink = SinkConfig.parse(setting.connector_config)
-        self._tolerance = Tolerance(self.name, sink, self.metrics)
+        self._part_records = put_records_max(setting.worker.raw, setting.connector_config) or _PART_RECORDS
+        self._part_bytes = sink.put_max_bytes
+        self._tolerance = await self._new_tolerance(sink)
+        self._rows = SinkRows(conversion, self._transforms, keeps_raw=self._tolerance.has_reporter)
+        if self._tolerance.has_reporter:
+            self._context.reporter = Reporter(self._task, self._tolerance, self._fail)
         self._task.context = self._context
         await self._wait_for(self._calls.call(self._task.start, setting.config))
         self._consumer = Consumer(
@@ -145,24 +156,27 @@ class WorkerSinkTask(WorkerTask):
         """Put the fetched records, part by part, until a rebalance or seek makes them invalid."""
         assert self._tolerance is not None
         skipped = Skipped()
-        for part in fetched.parts(_PART_RECORDS, on_unreadable=self._tolerance.on_unreadable(skipped)):
-            if not await self._deliver_part(fetched, part, self._tolerance, skipped):
-                return
-            await self._between_puts()
+        self._note_topic(fetched.tp.topic)
+        for whole in fetched.parts(self._part_records, on_unreadable=self._tolerance.on_unreadable(skipped)):
+            for part in bounded(whole, self._part_bytes):
+                if not await self._deliver_part(fetched, part, self._tolerance, skipped):
+                    return
+                await self._between_puts()
 
     async def _deliver_part(
         self, fetched: Fetched, part: Part, tolerance: Tolerance, skipped: Skipped
     ) -> bool:
         """Put a part, again after a backoff while the plugin raises RetriableError.
 
-        Return False if a rebalance or seek has made the records invalid. `skipped` are the batches and
-        records skipped in this part so far.
+        Return False if a rebalance or seek has made the records invalid. `skipped` are the batches that were
+        skipped in this part so far.
         """
-        on_error = skipped.note_record if tolerance.tolerates_all else None
-        records = await self._converted(fetched.tp, part, on_error)
+        batch = SinkBatch(self._rows, fetched.tp, part)
         backoff = new_backoff()
         tried = False
         while True:
+            while tolerance.is_full:
+                await self._rest_and_commit(backoff.next())
             async with self._turn:
                 if not self._is_current(fetched):
                     return False
@@ -171,29 +185,59 @@ class WorkerSinkTask(WorkerTask):
                     tolerance.count(skipped)
                     tried = True
                 try:
-                    await self._put(fetched, part, records)
+                    await self._put(fetched, part, batch)
                     self._follow_rewinds()
                     return True
+                except BatchFailed:
+                    failed_rows = True
                 except RetriableError as e:
+                    failed_rows = False
                     self.metrics.failed(again=True)
                     _log.warning("%s: put failed, trying again: %s", self.name, e)
                 except PartitionsFenced as e:
                     await self._reopen_fenced(e)
                     return False
-            again_at = time.monotonic() + backoff.next()
-            while (seconds := again_at - time.monotonic()) > 0:
-                await self._rest(min(seconds, self._seconds_to_commit()))
-                await self._between_puts()
+            if not failed_rows:
+                await self._rest_and_commit(backoff.next())
+            elif not await self._prepare_row_by_row(fetched, part, batch, tolerance):
+                return False
 
-    async def _converted(self, tp: TopicPartition, part: Part, on_error: OnError | None) -> list[SinkRecord]:
-        """Return the converted records; the event loop runs other tasks in between."""
-        records: list[SinkRecord] = []
-        for start in range(0, len(part.records), _CONVERTED_RECORDS):
-            if start:
-                await asyncio.sleep(0)
-            some = part.records[start : start + _CONVERTED_RECORDS]
-            records += self._conversion.from_log(tp, some, part.timestamp_type, on_error)
-        return records
+    async def _prepare_row_by_row(
+        self, fetched: Fetched, part: Part, batch: SinkBatch, tolerance: Tolerance
+    ) -> bool:
+        """Prepare a batch that has failed, without its bad rows. Return False if it is not valid any more.
+
+        Raises ConnectError for the first bad row without tolerance.
+        """
+        rows = RowByRow(
+            part.records,
+            batch.row,
+            tolerance.retries,
+            lambda again: self.metrics.failed(again=again),
+            stops_at_first=not tolerance.tolerates_all,
+        )
+        while (seconds := await self._calls.call(rows.run)) is not None:
+            await self._rest_and_commit(seconds)
+            async with self._turn:
+                if not self._is_current(fetched):
+                    return False
+        for record, error in rows.bad:
+            row = failed_sink_row(fetched.tp, record, error)
+            if not tolerance.tolerates_all:
+                tolerance.refuse(row)
+            await tolerance.leave_out(row)
+        batch.records = [each for _, records in rows.good for each in records]
+        return True
+
+    async def _rest_and_commit(self, seconds: float) -> None:
+        """Sleep, but commit and pause when that is due. Raises Stopping if the task is to stop."""
+        again_at = time.monotonic() + seconds
+        while (seconds := again_at - time.monotonic()) > 0:
+            await self._rest(min(seconds, self._seconds_to_commit()))
+            await self._between_puts()
+
+    async def _new_tolerance(self, sink: SinkConfig) -> Tolerance:
+        return Tolerance(self.name, sink, self.metrics, await self._dead_letters(sink), self._fail)
 
     def _is_current(self, fetched: Fetched) -> bool:
         """Return True if the records are the next ones of an assigned partition, fetched after a seek."""
@@ -205,14 +249,15 @@ class WorkerSinkTask(WorkerTask):
             return False
         return True
 
-    async def _put(self, fetched: Fetched, part: Part, records: Sequence[SinkRecord]) -> None:
+    async def _put(self, fetched: Fetched, part: Part, batch: SinkBatch) -> None:
         tp = fetched.tp
         if self._next[tp] < 0:
             self._next[tp] = self._safe[tp] = fetched.position
-        if records:
-            with self.metrics.put.timed():
-                await self._calls.call(self._task.put, records)
-            self.metrics.record_put(len(records))
+        if part.records:
+            await self._calls.call_prepared(self._task.put, batch.prepared)
+            if batch.records:
+                self.metrics.put.record(time.monotonic() - batch.prepared_at)
+                self.metrics.record_put(len(batch.records))
         self._next[tp] = part.next_offset
 
     def _seek(self, tp: TopicPartition, offset: int) -> None:
@@ -254,9 +299,7 @@ class WorkerSinkTask(WorkerTask):
             await self._calls.call(self._task.flush, current)
             offsets = current
         changed = {
-            tp: min(offset, current[tp])
-            for tp, offset in offsets.items()
-            if tp in current and offset != self._safe.get(tp)
+            tp: offset for tp, offset in self._committable(offsets, current) if offset != self._safe.get(tp)
         }
         if not changed:
             return
@@ -273,6 +316,16 @@ class WorkerSinkTask(WorkerTask):
         self._safe.update(changed)
         self.metrics.committed()
         self._fenced = 0
+
+    def _committable(
+        self, offsets: Mapping[TopicPartition, int], current: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield the plugin's offsets, not behind what was put, nor behind dead letters not written yet."""
+        assert self._tolerance is not None
+        for tp, offset in offsets.items():
+            if tp in current:
+                put = min(offset, current[tp])
+                yield tp, self._tolerance.unwritten.bounded(tp, put)
 
     async def _reopen_fenced(self, error: PartitionsFenced) -> None:
         """Close the partitions after the target has fenced this task, and open those it still owns again.
@@ -341,6 +394,7 @@ class WorkerSinkTask(WorkerTask):
         async with self._turn:
             if self._failure is None and any(self._next.get(tp, -1) >= 0 for tp in partitions):
                 try:
+                    await self._settle()
                     await self._commit()
                 except (RetriableError, PartitionsFenced, Stopping) as e:
                     _log.warning("%s hands over without its last flush: %s", self.setting.connector, e)
@@ -363,6 +417,7 @@ class WorkerSinkTask(WorkerTask):
 
     async def _finish(self) -> None:
         async with self._turn:
+            await self._settle()
             try:
                 await self._commit()
             except PartitionsFenced as e:
@@ -370,9 +425,24 @@ class WorkerSinkTask(WorkerTask):
                     raise
                 _log.warning("%s ends without its last flush: %s", self.setting.connector, e)
 
+    async def _settle(self) -> None:
+        """Wait, not for long, for the acknowledgements of dead letters: no commit passes a missing one."""
+        if self._tolerance is not None:
+            await self._tolerance.settled(self.setting.worker.offset_flush_timeout_ms / 1000)
+
     async def _stop(self) -> None:
         try:
             if self._consumer is not None:
                 await self._consumer.close()
         finally:
-            await self._calls.call(self._task.stop)
+            try:
+                await self._calls.call(self._task.stop)
+            finally:
+                await self._stop_rows()
+
+    async def _stop_rows(self) -> None:
+        """Close the transforms, in their thread, and the dead letter queue."""
+        if self._transforms is not None:
+            await self._calls.call(self._transforms.close)
+        if self._tolerance is not None:
+            await self._tolerance.close()

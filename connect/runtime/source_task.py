@@ -8,28 +8,34 @@ interrupt it.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from connect.api.records import SourceBatch, SourceRecord
+from connect.api.records import SourceRecord
 from connect.api.source import SourceTask, SourceTaskContext
-from connect.errors import ConnectError, DataError, RetriableError
+from connect.config import SourceConfig
+from connect.errors import RetriableError
 from connect.runtime.batch_offsets import last_offsets
 from connect.runtime.client_settings import producer_arguments
 from connect.runtime.conversion import Conversion
+from connect.runtime.errors.failed_row import failed_source_row
+from connect.runtime.errors.row_by_row import RowByRow
 from connect.runtime.plugin_statistics import PluginStatistics
-from connect.runtime.submitted import SubmittedBatch, SubmittedOffsets
+from connect.runtime.source_rows import Polled, SourceRows
+from connect.runtime.source_sender import SourceSender
+from connect.runtime.submitted import SubmittedOffsets
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SourceMetrics
+from connect.runtime.tolerance import Tolerance
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
-from kafka_client import Backoff, BatchProducer, partition_for_key
-from kafka_client.errors import BROKER_AWAY, ErrorCode, KafkaError
+from connect.transforms.chain import TransformChain
+from kafka_client import Backoff, BatchProducer, RecordMetadata
+from kafka_client.errors import BROKER_AWAY
 from kafka_client.metrics.metrics import Values
-from kafka_client.records import NewRecord
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +71,9 @@ class WorkerSourceTask(WorkerTask):
         self._update_due = False
         self._plugin_stop: asyncio.Future[None] | None = None
         self._producer: BatchProducer | None = None
-        self._unanswered: set[asyncio.Future[int | None]] = set()
+        self._sender: SourceSender | None = None
+        self._tolerance: Tolerance | None = None
+        self._transforms: TransformChain | None = None
         self.metrics: SourceMetrics = SourceMetrics()
 
     def statistics(self) -> dict[str, Any]:
@@ -78,7 +86,10 @@ class WorkerSourceTask(WorkerTask):
 
     def queued(self) -> Values:
         """Return the counts of offsets that are not committed and sends that are not acknowledged."""
-        return {**self._submitted.statistics(), "unanswered_sends": len(self._unanswered)}
+        return {
+            **self._submitted.statistics(),
+            "unanswered_sends": self._sender.unanswered if self._sender else 0,
+        }
 
     @property
     def polled(self) -> int:
@@ -96,15 +107,36 @@ class WorkerSourceTask(WorkerTask):
 
     async def _start(self) -> None:
         setting = self.setting
-        self._conversion = Conversion.configured(setting.worker, setting.connector_config)
-        rules = creation_rules(setting.connector_config) if setting.worker.topic_creation_enable else []
-        self._topics = TopicCreation(setting.client, setting.admin, rules)
+        conversion = Conversion.configured(setting.worker, setting.connector_config)
+        self._transforms = TransformChain.configured(setting.connector_config)
+        is_followed = type(self._task).commit_record is not SourceTask.commit_record
+        self._rows = SourceRows(conversion, self._transforms, is_followed=is_followed)
         arguments = producer_arguments(setting.worker.raw, setting.connector_config)
         self._producer = BatchProducer(setting.client, **arguments)
+        source = SourceConfig.parse(setting.connector_config)
+        dead_letters = await self._dead_letters(source)
+        self._tolerance = Tolerance(self.name, source, self.metrics, dead_letters, self._fail)
+        self._sender = self._new_sender(self._producer, self._tolerance, is_followed=is_followed)
         self._task.context = self._context
         await self._wait_for(self._calls.call(self._task.start, setting.config))
         await self._patiently(self._producer.start)
         self._committer = asyncio.create_task(self._commit_regularly())
+
+    def _new_sender(
+        self, producer: BatchProducer, tolerance: Tolerance, *, is_followed: bool
+    ) -> SourceSender:
+        setting = self.setting
+        rules = creation_rules(setting.connector_config) if setting.worker.topic_creation_enable else []
+        return SourceSender(
+            producer,
+            TopicCreation(setting.client, setting.admin, rules),
+            tolerance,
+            self.metrics,
+            patiently=self._patiently,
+            note_topic=self._note_topic,
+            on_failure=self._fail,
+            is_followed=is_followed,
+        )
 
     async def _work(self) -> None:
         idle = Backoff(_IDLE_MIN_SECONDS, _IDLE_MAX_SECONDS)
@@ -113,7 +145,7 @@ class WorkerSourceTask(WorkerTask):
             await self._pause_here()
             started_at = time.monotonic()
             try:
-                records = await self._poll()
+                polled = await self._poll()
             except RetriableError as e:
                 self.metrics.failed(again=True)
                 seconds = backoff.next()
@@ -121,33 +153,31 @@ class WorkerSourceTask(WorkerTask):
                 await self._rest(seconds)
                 continue
             backoff.reset()
-            if records:
+            if polled.records:
                 idle.reset()
-                self.metrics.record_poll(len(records), time.monotonic() - started_at)
-                await self._send(records)
+                self.metrics.record_poll(len(polled.records), polled.polled_at - started_at)
+                await self._send(polled)
             await self._between_polls()
             if self._context.is_finished:
                 return
-            if not records:
+            if not polled.records:
                 await self._rest(idle.next())
 
-    async def _poll(self) -> Sequence[SourceRecord] | None:
-        """Call the plugin's `poll`.
+    async def _poll(self) -> Polled:
+        """Call the plugin's `poll`, and prepare what it returns in the same job of the task's thread.
 
         Raises Stopping if the task is to stop, after sending records of that poll.
         """
-        polling = asyncio.ensure_future(self._calls.call(self._task.poll))
+        polling = asyncio.ensure_future(self._calls.call_then(self._task.poll, self._rows.prepared))
         try:
             return await self._wait_for(asyncio.shield(polling))
         except Stopping:
-            records = await self._interrupt(polling)
-            if records and self._failure is None:
-                await self._send_last(records)
+            polled = await self._interrupt(polling)
+            if polled is not None and polled.records and self._failure is None:
+                await self._send_last(polled)
             raise
 
-    async def _interrupt(
-        self, polling: asyncio.Future[Sequence[SourceRecord] | None]
-    ) -> Sequence[SourceRecord] | None:
+    async def _interrupt(self, polling: asyncio.Future[Polled]) -> Polled | None:
         """Interrupt a `poll`: cancel an async one, or call the plugin's `stop` if a plain one does not return
         soon.
 
@@ -170,17 +200,18 @@ class WorkerSourceTask(WorkerTask):
         _log.info("%s: poll ended by %r", self.name, error)
         return None
 
-    async def _send_last(self, records: Sequence[SourceRecord]) -> None:
+    async def _send_last(self, polled: Polled) -> None:
         """Send the records for at most `offset.flush.timeout.ms`; the rest is read again after a restart."""
-        self.metrics.record_poll(len(records))
+        self.metrics.record_poll(len(polled.records))
         try:
             async with asyncio.timeout(self.setting.worker.offset_flush_timeout_ms / 1000):
-                await self._hand_over(records)
+                await self._hand_over(polled)
         except (TimeoutError, *BROKER_AWAY) as e:
             _log.warning("%s: its last records are not sent: %r", self.name, e)
 
     async def _between_polls(self) -> None:
-        """Call the plugin's `update_offsets` and `commit` if they are due; calls are made one at a time."""
+        """Call the plugin's `commit_record`, `update_offsets` and `commit` where they are due, one by one."""
+        await self._wait_for(self._commit_records())
         if self._update_due:
             self._update_due = False
             if await self._wait_for(self._note_updates()):
@@ -198,62 +229,49 @@ class WorkerSourceTask(WorkerTask):
         self._submitted.update({self._offsets.key(p): self._offsets.encode(offset) for p, offset in updates})
         return bool(updates)
 
-    async def _send(self, records: Sequence[SourceRecord]) -> None:
-        """Pass a poll batch to the producer. Return once the producer has room for it."""
-        await self._wait_for(self._hand_over(records))
-
-    async def _hand_over(self, records: Sequence[SourceRecord]) -> None:
-        offsets, uncovered = last_offsets(records, self._offsets)
-        batch = self._submitted.submit(offsets, uncovered=uncovered)
-        pending = _Pending(self, batch, len(records))
-        for topic, part in _by_topic(records).items():
-            await self._send_topic(topic, part, pending)
-        pending.sealed()
-
-    async def _send_topic(self, topic: str, records: Sequence[SourceRecord], pending: _Pending) -> None:
-        assert self._producer is not None
-        if not topic:
-            raise DataError("a record has no topic")
-        for partition, new_records in (await self._partitioned(topic, records)).items():
-            try:
-                future = await self._producer.send(topic, partition, new_records)
-            except KafkaError as e:
-                if e.code is not ErrorCode.MESSAGE_TOO_LARGE:
-                    raise
-                raise ConnectError(
-                    f"{e}; it is producer.override.max.request.size of the connector, and the topic's "
-                    "max.message.bytes has to allow as much"
-                ) from e
-            self._unanswered.add(future)
-            pending.watch(future)
-
-    async def _partitioned(self, topic: str, records: Sequence[SourceRecord]) -> dict[int, list[NewRecord]]:
-        assert self._producer is not None
-        count = await self._patiently(lambda: self._topics.partition_count(topic))
-        converted = self._conversion.to_log(topic, records)
-        if isinstance(records, SourceBatch) or [source.partition for source in records].count(None) == len(
-            records
-        ):
-            return self._producer.partitioned(topic, converted, count)
-        partitioned: dict[int, list[NewRecord]] = defaultdict(list)
-        for source, record in zip(records, converted, strict=True):
-            key = record[1]
-            if source.partition is not None:
-                partition = source.partition
-            elif key is not None:
-                partition = partition_for_key(key, count)
+    async def _commit_records(self) -> None:
+        """Call the plugin's `commit_record` for all polls acknowledged so far (KIP-416)."""
+        assert self._sender is not None
+        commit_record = self._task.commit_record
+        while self._sender.acknowledged:
+            records, places = self._sender.acknowledged.popleft()
+            if inspect.iscoroutinefunction(commit_record):
+                for record, place in zip(records, places, strict=True):
+                    await self._calls.call(commit_record, record, place)
             else:
-                partition = self._producer.partition_for(topic, None, count)
-            partitioned[partition].append(record)
-        return partitioned
+                await self._calls.call(_call_each, commit_record, records, places)
 
-    def send_ended(self, future: asyncio.Future[int | None]) -> bool:
-        """Handle the end of a send. Return True if it was acknowledged; otherwise fail the task."""
-        self._unanswered.discard(future)
-        error = ConnectError("sending was cancelled") if future.cancelled() else future.exception()
-        if error is not None:
-            self._fail(error)
-        return error is None
+    async def _send(self, polled: Polled) -> None:
+        """Pass a poll batch to the producer. Return once the producer has room for it."""
+        await self._wait_for(self._hand_over(polled))
+
+    async def _hand_over(self, polled: Polled) -> None:
+        assert self._sender is not None and self._tolerance is not None
+        if polled.is_failed:
+            await self._prepare_row_by_row(polled, self._tolerance)
+        while self._tolerance.is_full:
+            await self._rest(_MOMENT_SECONDS)
+        offsets, uncovered = last_offsets(polled.records, self._offsets)
+        await self._sender.send(polled, self._submitted.submit(offsets, uncovered=uncovered))
+
+    async def _prepare_row_by_row(self, polled: Polled, tolerance: Tolerance) -> None:
+        """Prepare a batch that has failed, without its bad rows.
+
+        Raises ConnectError for the first bad row without tolerance.
+        """
+        rows = RowByRow(
+            list(enumerate(polled.records)),
+            lambda row: self._rows.row(row[1]),
+            tolerance.retries,
+            lambda again: self.metrics.failed(again=again),
+            stops_at_first=not tolerance.tolerates_all,
+        )
+        while (seconds := await self._calls.call(rows.run)) is not None:
+            await self._rest(seconds)
+        polled.bad = [failed_source_row(record, error) for (_, record), error in rows.bad]
+        if polled.bad and not tolerance.tolerates_all:
+            tolerance.refuse(polled.bad[0])
+        polled.topics = self._rows.topics((index, pairs) for (index, _), pairs in rows.good)
 
     async def _commit_regularly(self) -> None:
         interval = self.setting.worker.offset_flush_interval_ms / 1000
@@ -285,6 +303,8 @@ class WorkerSourceTask(WorkerTask):
             ended = False
         finally:
             sent.cancel()
+        if self._plugin_stop is None:
+            await self._commit_records()
         await self._commit()
         if self._plugin_stop is None and await self._note_updates():
             await self._commit()
@@ -293,19 +313,25 @@ class WorkerSourceTask(WorkerTask):
             self._be_done()
 
     async def _flush_sent(self) -> None:
-        assert self._producer is not None
-        await self._producer.flush()
-        if self._unanswered:
-            await asyncio.wait(self._unanswered)
+        """Wait for the acknowledgements of everything sent, dead letters included."""
+        assert self._sender is not None and self._tolerance is not None
+        await self._sender.flush()
+        await self._tolerance.settled(None)
 
     async def _stop(self) -> None:
         if self._committer is not None:
             self._committer.cancel()
         if self._producer is not None:
             await self._producer.close(timeout_ms=0)
+        if self._tolerance is not None:
+            await self._tolerance.close()
         if self._plugin_stop is None:
             await self._calls.wait_idle(_MOMENT_SECONDS)
-        await self._stop_plugin()
+        try:
+            await self._stop_plugin()
+        finally:
+            if self._transforms is not None and not self._calls.is_busy:
+                await self._calls.call(self._transforms.close)
 
     def _stop_plugin(self) -> asyncio.Future[None]:
         """Call the plugin's `stop`, once; if another call is running, concurrently with it."""
@@ -315,45 +341,10 @@ class WorkerSourceTask(WorkerTask):
         return self._plugin_stop
 
 
-class _Pending:
-    """The futures of a poll batch, which is acknowledged when all are."""
-
-    __slots__ = ("_batch", "_count", "_sealed", "_task", "_waiting")
-
-    def __init__(self, task: WorkerSourceTask, batch: SubmittedBatch, count: int) -> None:
-        self._task = task
-        self._batch = batch
-        self._count = count
-        self._waiting = 0
-        self._sealed = False
-
-    def watch(self, future: asyncio.Future[int | None]) -> None:
-        self._waiting += 1
-        future.add_done_callback(self._send_ended)
-
-    def sealed(self) -> None:
-        """Declare that all futures were added."""
-        self._sealed = True
-        self._maybe_acked()
-
-    def _send_ended(self, future: asyncio.Future[int | None]) -> None:
-        if self._task.send_ended(future):
-            self._waiting -= 1
-            self._maybe_acked()
-
-    def _maybe_acked(self) -> None:
-        if self._sealed and self._waiting == 0:
-            self._task.metrics.acked += self._count
-            self._batch.acked()
-
-
-def _by_topic(records: Sequence[SourceRecord]) -> Mapping[str, Sequence[SourceRecord]]:
-    if isinstance(records, SourceBatch):
-        return {records.topic: records}
-    first = records[0].topic
-    if all(record.topic == first for record in records):
-        return {first: records}
-    topics: dict[str, list[SourceRecord]] = defaultdict(list)
-    for record in records:
-        topics[record.topic].append(record)
-    return topics
+def _call_each(
+    commit_record: Callable[[SourceRecord, RecordMetadata | None], Any],
+    records: Sequence[SourceRecord],
+    places: Sequence[RecordMetadata | None],
+) -> None:
+    for record, place in zip(records, places, strict=True):
+        commit_record(record, place)

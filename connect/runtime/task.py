@@ -13,8 +13,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from connect.config import ErrorsConfig
 from connect.errors import ConnectError
 from connect.runtime.calls import PluginCalls
+from connect.runtime.client_settings import producer_arguments
+from connect.runtime.errors.dead_letters import DeadLetters
 from connect.runtime.states import State, Status
 from connect.runtime.task_metrics import Startups, TaskMetrics
 from connect.runtime.worker_config import WorkerConfig
@@ -55,6 +58,8 @@ class TaskSetting:
     admin: Admin
     startups: Startups = field(default_factory=Startups)
     """The worker's counts of successful and failed starts of tasks."""
+    note_topic: Callable[[str], None] = lambda topic: None
+    """Called once with each topic that the task uses, before it writes to it or puts its records."""
 
 
 class WorkerTask(ABC):
@@ -73,6 +78,7 @@ class WorkerTask(ABC):
         self._unpaused = asyncio.Event()
         self._unpaused.set()
         self._life: asyncio.Task[None] | None = None
+        self._topics_used: set[str] = set()
 
     @abstractmethod
     async def _start(self) -> None:
@@ -142,6 +148,29 @@ class WorkerTask(ABC):
     def resume(self) -> None:
         """Resume the task after a pause."""
         self._unpaused.set()
+
+    def _note_topic(self, topic: str) -> None:
+        """Tell the worker of a topic that this task uses, at the first use."""
+        if topic not in self._topics_used:
+            self._topics_used.add(topic)
+            self.setting.note_topic(topic)
+
+    async def _dead_letters(self, config: ErrorsConfig) -> DeadLetters | None:
+        """Return the task's dead letter queue, started, or None without one. Raises Stopping."""
+        if not (config.dead_letter_topic and config.tolerates_all):
+            return None
+        setting = self.setting
+        dead_letters = DeadLetters(
+            setting.connector,
+            setting.task_id,
+            config,
+            client=setting.client,
+            admin=setting.admin,
+            producer_arguments=producer_arguments(setting.worker.raw, setting.connector_config),
+            metrics=self.metrics,
+        )
+        await self._patiently(dead_letters.start)
+        return dead_letters
 
     def _fail(self, error: BaseException) -> None:
         """End the task with the error of a background operation."""

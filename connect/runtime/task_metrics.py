@@ -52,6 +52,7 @@ class TaskMetrics:
         self._records_skipped = self._errors = 0
         self.logged = 0
         """Errors that were tolerated and logged."""
+        self.dead_letters_sent = self.dead_letters_failed = 0
         self._last_error_ms = 0
 
     @contextmanager
@@ -74,6 +75,11 @@ class TaskMetrics:
     def skipped(self, records: int) -> None:
         """Count records that were skipped for one error."""
         self._records_skipped += records
+        self._errors += 1
+        self._last_error_ms = time.time_ns() // 1_000_000
+
+    def refused(self) -> None:
+        """Count a record that fails the task."""
         self._errors += 1
         self._last_error_ms = time.time_ns() // 1_000_000
 
@@ -104,6 +110,8 @@ class TaskMetrics:
             "total-records-skipped": self._records_skipped,
             "total-errors-logged": self.logged,
             "total-retries": self.retries,
+            "deadletterqueue-produce-requests": self.dead_letters_sent,
+            "deadletterqueue-produce-failures": self.dead_letters_failed,
             "last-error-timestamp": self._last_error_ms,
         }
 
@@ -114,6 +122,8 @@ class SourceMetrics(TaskMetrics):
     def __init__(self) -> None:
         super().__init__()
         self.polled = self.acked = 0
+        self.written = 0
+        """Records in the log: not those that were left out, all of those that one record has become."""
         self.poll = Windowed()
         """Times of the polls that returned records."""
         self._active = Windowed()
@@ -135,7 +145,7 @@ class SourceMetrics(TaskMetrics):
         """Return `source-task-metrics`."""
         return {
             "source-record-poll-total": self.polled,
-            "source-record-write-total": self.acked,
+            "source-record-write-total": self.written,
             "poll-batch-avg-time-ms": self.poll.average * 1000,
             "poll-batch-max-time-ms": self.poll.largest * 1000,
             "source-record-active-count": self.active,

@@ -287,6 +287,5 @@ def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
         "c: errors.tolerence is not known; errors.tolerance?",
         "c: exactly.once.suport is not known; exactly.once.support?",
         "c: topic.creation.tabels.cleanup.policy is not known",
-        "c: without effect here: config.action.reload, consumer.override.fetch.min.bytes, errors.log.enable, "
-        "producer.linger.ms",
+        "c: without effect here: config.action.reload, consumer.override.fetch.min.bytes, producer.linger.ms",
     ]
