@@ -84,3 +84,46 @@ async def test_a_call_that_the_worker_cancels_is_cancelled(harness):
         async with asyncio.timeout(0):
             await calls.call(method)
     calls.close()
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "plain that returns an awaitable"])
+async def test_what_goes_with_a_call_runs_in_the_thread(kind):
+    """A plain method takes one job with what prepares its argument or takes its result; an async one two."""
+    threads, jobs = [], []
+
+    def helper(value):
+        threads.append(threading.current_thread())
+        return value + 1
+
+    def plain(value=1):
+        threads.append(threading.current_thread())
+        return value * 10
+
+    async def asynchronous(value=1):
+        return value * 10
+
+    method = {"plain": plain, "async": asynchronous}.get(kind, lambda value=1: asynchronous(value))
+    calls = PluginCalls("p")
+    submit = calls._submit
+    calls._submit = lambda job: jobs.append(job) or submit(job)
+    assert await calls.call_then(method, helper) == 11
+    assert len(jobs) == (2 if "awaitable" in kind else 1)
+    jobs.clear()
+    await calls.call_prepared(method, lambda: helper(1))
+    assert len(jobs) == 1
+    jobs.clear()
+    calls_before = len(threads)
+    await calls.call_prepared(method, lambda: helper(-1))  # nothing to call with
+    assert len(threads) == calls_before + 1
+    assert {thread is threading.main_thread() for thread in threads} == {False}
+    calls.close()
+
+
+async def test_a_generator_is_named_where_something_goes_with_its_call():
+    def yields():
+        yield 1
+
+    calls = PluginCalls("p")
+    with pytest.raises(TypeError, match=r"yields yields, or returns a generator"):
+        await calls.call_then(yields, list)
+    calls.close()
