@@ -88,7 +88,7 @@ async def test_a_call_that_the_worker_cancels_is_cancelled(harness):
 
 @pytest.mark.parametrize("kind", ["plain", "async", "plain that returns an awaitable"])
 async def test_what_goes_with_a_call_runs_in_the_thread(kind):
-    """A plain method takes one job with what prepares its argument or takes its result; an async one two."""
+    """Use one job of the thread for a plain method and for what goes with it."""
     threads, jobs = [], []
 
     def helper(value):

@@ -71,12 +71,12 @@ DEAD = {
 
 def letters(producer, topic="dead"):
     """Return the dead letters that a fake producer has got: key, value, headers and context."""
-    found = []
+    dead = []
     for name, _, records in producer.sent:
         for timestamp, key, value, headers in records if name == topic else ():
             context = {n.removeprefix(PREFIX): v for n, v in headers if n.startswith(PREFIX)}
             own = tuple(header for header in headers if not header[0].startswith(PREFIX))
-            found.append(
+            dead.append(
                 SimpleNamespace(timestamp=timestamp, key=key, value=value, headers=own, context=context)
             )
-    return found
+    return dead

@@ -332,7 +332,7 @@ async def test_a_topic_is_noted_once(harness, fake_consumer):
 def test_many_dead_letters_without_acknowledgement_hold_the_task_up(
     harness, fake_consumer, dead_producer, monkeypatch
 ):
-    """The number of dead letters in flight has a bound; a stop does not wait for them for ever."""
+    """Bound the dead letters in flight; a stop does not wait for them for ever."""
     monkeypatch.setattr("connect.runtime.tolerance.UNWRITTEN_MAX", 3)
     harness.worker["offset.flush.timeout.ms"] = "1"
     dead_producer.acking = False

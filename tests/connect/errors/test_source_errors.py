@@ -208,10 +208,10 @@ async def test_records_that_the_broker_refuses_are_left_out_alone(harness, dead_
     task = plugin([record(n, n) for n in range(8)])
     ran = await ended(harness, task, DEAD)
     assert sorted(sent(harness)) == [b"0", b"1", b"3", b"4", b"6", b"7"]
-    found = letters(harness.client.producers[1])
-    assert sorted(letter.value for letter in found) == [b"2", b"5"], "with their bytes"
-    assert {letter.context["stage"] for letter in found} == {b"KAFKA_PRODUCE"}
-    assert all("format" not in letter.context for letter in found)
+    dead = letters(harness.client.producers[1])
+    assert sorted(letter.value for letter in dead) == [b"2", b"5"], "with their bytes"
+    assert {letter.context["stage"] for letter in dead} == {b"KAFKA_PRODUCE"}
+    assert all("format" not in letter.context for letter in dead)
     assert harness.store.offsets == {KEY: b'{"n":7}'}
     assert (ran.acked, ran.metrics.written, ran.metrics.records_skipped) == (8, 6, 2)
     if plugin is Following:
