@@ -70,6 +70,35 @@ class ErrorsConfig(Config):
         group="Errors",
     )
 
+    errors_restart_max: int = setting(
+        "How many times in a row a failed task is started again by itself; 0: a person has to.",
+        default=3,
+        importance="LOW",
+        group="Errors",
+        check=_not_negative,
+    )
+    errors_restart_backoff_ms: int = setting(
+        "The pause before the first such start, in ms; it doubles with each.",
+        default=10_000,
+        importance="LOW",
+        group="Errors",
+        check=_at_least_one,
+    )
+    errors_restart_backoff_max_ms: int = setting(
+        "The longest pause before such a start, in ms.",
+        default=300_000,
+        importance="LOW",
+        group="Errors",
+        check=_at_least_one,
+    )
+    errors_restart_reset_ms: int = setting(
+        "A task that ran so long before it failed, in ms, has all its starts again.",
+        default=600_000,
+        importance="LOW",
+        group="Errors",
+        check=_at_least_one,
+    )
+
     @property
     def dead_letter_topic(self) -> str | None:
         """The name of the dead letter queue's topic, or None."""
