@@ -1,7 +1,7 @@
 """When a task that has failed is started again by itself: a few times, each time later.
 
-Kafka Connect leaves a failed task FAILED until a person restarts it. The state stays FAILED between two starts
-here, too, and the status says when the next one comes.
+Kafka Connect leaves a failed task FAILED until a person restarts it. Here, too, the state is FAILED between
+two starts; the status says when the next one comes.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from connect.herder import ConnectorRun, Runs, TargetState, TaskRun
 from connect.herder.config_state import Properties
 from connect.runtime import abandoned
 from connect.runtime.abandoned import AbandonedCalls
+from connect.runtime.auto_restart import AutoRestart, RestartPolicy
 from connect.runtime.calls import PluginCalls
 from connect.runtime.clients import Clients
 from connect.runtime.connector_check import CheckedConfig
@@ -93,6 +94,7 @@ class WorkerConnector:
         self._failed_run: ConnectorRun | None = None
         """The run that failed to start; it is not started again."""
         self._tasks: dict[int, _RunningTask] = {}
+        self._restarts: dict[int, AutoRestart] = {}
         self._is_plan_due = False
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
@@ -149,10 +151,15 @@ class WorkerConnector:
         worker_id, version = self._parts.worker_id, self.checked.plugin.VERSION
         tasks = [
             {"id": i, **task.status.report(worker_id, version), "done": task.is_done, **task.statistics()}
+            | self._restart_report(i)
             for i, task in enumerate(self.tasks)
         ]
         connector = self.status.report(worker_id, version)
         return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
+
+    def _restart_report(self, number: int) -> dict[str, Any]:
+        restart = self._restarts.get(number)
+        return {} if restart is None else restart.report()
 
     def _wake(self) -> None:
         self._settled.clear()
@@ -196,7 +203,32 @@ class WorkerConnector:
             if number not in self._tasks:
                 self._start_task(number, run)
             self._set_target(self._tasks[number], run)
-        return None
+        return self._restart_failed(due) if (due := self._tasks_to_restart()) else None
+
+    def _tasks_to_restart(self) -> list[int]:
+        return [
+            number
+            for number, each in self._tasks.items()
+            if not each.is_stopped
+            and each.run.target is TargetState.STARTED
+            and each.task.status.state is State.FAILED
+            and self._restarts[number].is_due
+        ]
+
+    async def _restart_failed(self, numbers: Sequence[int]) -> None:
+        """Stop failed tasks whose restarts are due; the next step starts them."""
+        await self._stop_tasks(numbers)
+        for number in numbers:
+            self._restarts[number].restarted()
+
+    def _task_changed(self) -> None:
+        """Have the restarts of failed tasks come when they are due."""
+        self._parts.on_change()
+        for number, each in self._tasks.items():
+            if not each.is_stopped and each.task.status.state is State.FAILED:
+                delay = self._restarts[number].note_failure()
+                if delay is not None:
+                    asyncio.get_running_loop().call_later(delay, self._changed.set)
 
     def _tasks_to_stop(self) -> list[int]:
         return [
@@ -211,6 +243,8 @@ class WorkerConnector:
         self._abandoned.add(self._tasks[number].task.calls for number in numbers)
         for number in numbers:
             self._tasks[number].is_stopped = True
+            if not self._tasks[number].run.continues(self._runs.tasks.get(number)):
+                self._restarts.pop(number, None)  # another run of the task has all its restarts
         if self._runs.connector is not None:
             self._tasks = {n: each for n, each in self._tasks.items() if not each.is_stopped}
 
@@ -282,6 +316,8 @@ class WorkerConnector:
             calling.cancel()
 
     def _start_task(self, number: int, run: TaskRun) -> None:
+        if number not in self._restarts:
+            self._restarts[number] = AutoRestart(RestartPolicy.of(run.connector_config))
         task = self._make_task(number, run)
         self._tasks[number] = _RunningTask(run, task)
         self._set_target(self._tasks[number], run)
@@ -330,18 +366,18 @@ class WorkerConnector:
             self.check_abandoned()
             return self._make_task_of_type(setting)
         except Exception as e:
-            return UnmadeTask(setting, e, on_change=parts.on_change)
+            return UnmadeTask(setting, e, on_change=self._task_changed)
 
     def _make_task_of_type(self, setting: TaskSetting) -> WorkerTask:
         parts, plugin = self._parts, self.checked.plugin
         task = plugin.task_class()
         match self.type, task:
             case "source", SourceTask():
-                return WorkerSourceTask(setting, task, parts.store, on_change=parts.on_change)
+                return WorkerSourceTask(setting, task, parts.store, on_change=self._task_changed)
             case "sink", SinkTask():
-                return WorkerSinkTask(setting, task, on_change=parts.on_change)
+                return WorkerSinkTask(setting, task, on_change=self._task_changed)
             case "sink", RangeSinkTask():
-                return WorkerRangeTask(setting, task, on_change=parts.on_change)
+                return WorkerRangeTask(setting, task, on_change=self._task_changed)
         raise ConfigError("connector.class", plugin.__name__, f"its task_class is no {self.type} task")
 
     @property

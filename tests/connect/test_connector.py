@@ -289,3 +289,65 @@ def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
         "c: topic.creation.tabels.cleanup.policy is not known",
         "c: without effect here: config.action.reload, consumer.override.fetch.min.bytes, producer.linger.ms",
     ]
+
+
+class Recovering(SourceConnector):
+    """Its task fails as often as `failures` says, in each case at its first poll."""
+
+    failures = 0
+
+    class Task(SourceTask):
+        def poll(self):
+            if Recovering.failures:
+                Recovering.failures -= 1
+                raise RuntimeError("not yet")
+            return None
+
+    task_class = Task
+
+
+QUICK = {"errors.restart.backoff.ms": "1"}
+
+
+async def test_a_failed_task_is_started_again_by_itself(harness, fake_producer, monkeypatch):
+    Recovering.failures = 2
+    alone = Standalone(harness, Recovering, monkeypatch, **QUICK)
+    await alone.start()
+    await harness.until(lambda: not Recovering.failures and alone.states == ["RUNNING", "RUNNING"])
+    (task,) = alone.connector.report()["tasks"]
+    assert task["auto_restart"] == {"restarts": 2, "restarts_max": 3}
+    await alone.connector.close()
+
+
+async def test_restarts_have_an_end_and_a_restart_by_hand_begins_anew(harness, fake_producer, monkeypatch):
+    Recovering.failures = 1 << 30
+    alone = Standalone(harness, Recovering, monkeypatch, **QUICK)
+    await alone.start()
+
+    def restarts():
+        (task,) = alone.connector.report()["tasks"] or [{}]
+        ended = task.get("state") == "FAILED" and "next_restart_ms" not in task["auto_restart"]
+        return task["auto_restart"]["restarts"] if ended else None
+
+    await harness.until(lambda: restarts() == 3)
+    assert Recovering.failures == (1 << 30) - 4
+    assert "not yet" in alone.connector.report()["tasks"][0]["trace"]
+    await alone.restart(0)
+    await harness.until(lambda: Recovering.failures == (1 << 30) - 8 and restarts() == 3)
+    await alone.connector.close()
+
+
+async def test_a_failed_task_of_a_paused_connector_waits_for_its_resume(harness, fake_producer, monkeypatch):
+    Recovering.failures = 1
+    alone = Standalone(harness, Recovering, monkeypatch, **{"errors.restart.backoff.ms": "600000"})
+    await alone.start()
+    await harness.until(lambda: alone.states == ["RUNNING", "FAILED"])
+    assert 0 < alone.connector.report()["tasks"][0]["auto_restart"]["next_restart_ms"] <= 600_000
+    await alone.target(TargetState.PAUSED)
+    monkeypatch.setattr("connect.runtime.auto_restart.AutoRestart.is_due", True)
+    alone.connector.reconcile(alone.checked, alone.herder.runs("c"))
+    await alone.connector.settled()
+    assert alone.states == ["PAUSED", "FAILED"]
+    await alone.target(TargetState.STARTED)
+    await harness.until(lambda: alone.states == ["RUNNING", "RUNNING"])
+    await alone.connector.close()
