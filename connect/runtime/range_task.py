@@ -76,6 +76,8 @@ class WorkerRangeTask(WorkerTask):
     async def _run_once(self) -> None:
         """Call the plugin once. A stop does not interrupt the call, as its commit is atomic."""
         ends = await self._wait_for(self._ends())
+        for tp in ends:
+            self._note_topic(tp.topic)
         positions = await self._calls.call(self._task.run_once, ends)
         moved = {tp: offset for tp, offset in positions.items() if self._committed.get(tp) != offset}
         if not moved:
