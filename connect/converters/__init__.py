@@ -9,17 +9,31 @@ from connect.config import unknown_keys
 from connect.config.references import load
 from connect.converters.base import Converter, HeaderConverter, SchemaAndValue
 from connect.converters.bytearrays import ByteArrayConverter
-from connect.converters.headers import SimpleHeaderConverter
+from connect.converters.headers import AnyHeaderConverter, SimpleHeaderConverter
 from connect.converters.json import JsonConverter
+from connect.converters.numbers import (
+    BooleanConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+)
 from connect.converters.strings import StringConverter
 from connect.errors import ConfigError, ConnectError
 
 __all__ = [
+    "BooleanConverter",
     "ByteArrayConverter",
     "Converter",
+    "DoubleConverter",
+    "FloatConverter",
     "HeaderConverter",
+    "IntegerConverter",
     "JsonConverter",
+    "LongConverter",
     "SchemaAndValue",
+    "ShortConverter",
     "SimpleHeaderConverter",
     "StringConverter",
     "make_converter",
@@ -34,9 +48,21 @@ _NAMES: dict[str, type[Any]] = {
     "string": StringConverter,
     "bytes": ByteArrayConverter,
     "simple": SimpleHeaderConverter,
+    "boolean": BooleanConverter,
+    "short": ShortConverter,
+    "integer": IntegerConverter,
+    "long": LongConverter,
+    "float": FloatConverter,
+    "double": DoubleConverter,
     "org.apache.kafka.connect.json.JsonConverter": JsonConverter,
     "org.apache.kafka.connect.storage.StringConverter": StringConverter,
     "org.apache.kafka.connect.converters.ByteArrayConverter": ByteArrayConverter,
+    "org.apache.kafka.connect.converters.BooleanConverter": BooleanConverter,
+    "org.apache.kafka.connect.converters.ShortConverter": ShortConverter,
+    "org.apache.kafka.connect.converters.IntegerConverter": IntegerConverter,
+    "org.apache.kafka.connect.converters.LongConverter": LongConverter,
+    "org.apache.kafka.connect.converters.FloatConverter": FloatConverter,
+    "org.apache.kafka.connect.converters.DoubleConverter": DoubleConverter,
     "org.apache.kafka.connect.storage.SimpleHeaderConverter": SimpleHeaderConverter,
 }
 """Our names and Kafka's; the last part of Kafka's name is also accepted."""
@@ -77,8 +103,13 @@ def unknown_settings(key: str, name: str, config: Mapping[str, Any]) -> dict[str
 
 
 def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConverter:
-    """Create the header converter `name` with its settings. Raises ConfigError as `make_converter` does."""
+    """Create the header converter `name` with its settings. Raises ConfigError as `make_converter` does.
+
+    Every converter of values converts headers, too.
+    """
     converter = _class_named("header.converter", name)
+    if issubclass(converter, Converter):
+        return _made("header.converter", name, lambda: AnyHeaderConverter(converter(config, is_key=False)))
     if not issubclass(converter, HeaderConverter):
         raise ConfigError("header.converter", name, "is not a header converter")
     return _made("header.converter", name, lambda: converter(config))

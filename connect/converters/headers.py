@@ -8,7 +8,7 @@ import msgspec
 
 from connect.api import schema as s
 from connect.api.schema import Schema
-from connect.converters.base import HeaderConverter, SchemaAndValue
+from connect.converters.base import Converter, HeaderConverter, SchemaAndValue
 from connect.errors import DataError
 
 _STRING = s.string()
@@ -40,3 +40,19 @@ class SimpleHeaderConverter(HeaderConverter):
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = data.decode("utf-8", "replace")
         return SchemaAndValue(_OF_TYPE.get(type(value)), value)
+
+
+class AnyHeaderConverter(HeaderConverter):
+    """A converter of values, used for headers. In Kafka, most converters are both."""
+
+    def __init__(self, converter: Converter) -> None:
+        super().__init__({})
+        self._converter = converter
+
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the bytes that the converter writes."""
+        return self._converter.from_connect(topic, schema, value)
+
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
+        """Return the value that the converter reads."""
+        return self._converter.to_connect(topic, data)
