@@ -1,4 +1,4 @@
-"""Converters of single numbers and booleans: big-endian bytes, as Kafka's serializers of these types write."""
+"""Converters of single numbers and booleans: big-endian bytes, as Kafka's serializers write them."""
 
 from __future__ import annotations
 

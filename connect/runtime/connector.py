@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -261,7 +261,7 @@ class WorkerConnector:
     async def _start_connector(self, run: ConnectorRun) -> None:
         """Start the plugin's connector. An error is not raised: it fails `status`."""
         self._failed_run = None
-        runner = ConnectorRunner(self.checked, run, self._wake_for_plan)
+        runner = ConnectorRunner(self.checked, run, self._wake_for_plan, self._parts.config.providers)
         startups = self._parts.startings.connectors
         try:
             self.check_abandoned()
@@ -350,23 +350,32 @@ class WorkerConnector:
         self.status.fail(error)
 
     def _make_task(self, number: int, run: TaskRun) -> WorkerTask:
+        resolve, on_change = self._parts.config.providers.resolve, self._task_changed
+        try:
+            setting = self._setting(number, resolve(run.config), resolve(run.connector_config))
+        except ConfigError as e:  # of a variable
+            return UnmadeTask(self._setting(number, {}, {}), e, on_change=on_change)
+        try:
+            self.check_abandoned()
+            return self._make_task_of_type(setting)
+        except Exception as e:
+            return UnmadeTask(setting, e, on_change=on_change)
+
+    def _setting(
+        self, number: int, config: Mapping[str, str], connector_config: Mapping[str, str]
+    ) -> TaskSetting:
         parts = self._parts
-        client = parts.clients.of(self.type, run.connector_config)
-        setting = TaskSetting(
+        client = parts.clients.of(self.type, connector_config)
+        return TaskSetting(
             connector=self.name,
             task_id=number,
-            config=run.config,
-            connector_config=run.connector_config,
+            config=config,
+            connector_config=connector_config,
             worker=parts.config,
             client=client,
             admin=Admin(client),
             startups=parts.startings.tasks,
         )
-        try:
-            self.check_abandoned()
-            return self._make_task_of_type(setting)
-        except Exception as e:
-            return UnmadeTask(setting, e, on_change=self._task_changed)
 
     def _make_task_of_type(self, setting: TaskSetting) -> WorkerTask:
         parts, plugin = self._parts, self.checked.plugin

@@ -18,7 +18,9 @@ from connect.config import (
     refuse_unsupported,
     unknown_keys,
 )
+from connect.config.providers import hidden
 from connect.converters import unknown_settings
+from connect.errors import ConfigError
 from connect.runtime.client_settings import (
     client_arguments,
     consumer_arguments,
@@ -47,14 +49,23 @@ class CheckedConfig:
     """`source` or `sink`."""
     tasks_max: int
     config: Mapping[str, str]
-    """The whole config as texts, as the plugin gets it."""
+    """The whole config as texts, with its variables (`connect.config.providers`)."""
 
 
 def check_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> CheckedConfig:
     """Check a connector's config; log the keys in it that have no effect.
 
-    Raises ConfigError or NotFound if it is not valid.
+    Raises ConfigError or NotFound if it is not valid. Neither holds a value of a variable.
     """
+    resolved = worker.providers.resolve(raw)
+    try:
+        return _check(worker, resolved, {key: _text(value) for key, value in raw.items()})
+    except ConfigError as e:
+        error = hidden(raw, resolved, e)
+    raise error  # outside, so that the error with the value is no context of this one
+
+
+def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str]) -> CheckedConfig:
     common = ConnectorConfig.parse(raw)
     plugin = connector_class(common.connector_class)
     role = connector_type(plugin)
@@ -74,7 +85,7 @@ def check_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> CheckedConfig:
         plugin=plugin,
         type=role,
         tasks_max=common.tasks_max,
-        config={key: _text(value) for key, value in raw.items()},
+        config=texts,
     )
     _check_shared(checked, worker, raw)
     _warn_unused(checked, declarations, raw)

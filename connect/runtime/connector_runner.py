@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from connect.api.sink import SinkConnector
 from connect.api.source import ConnectorContext, SourceConnector
+from connect.config.providers import ConfigProviders, restored
 from connect.errors import ConnectError
 from connect.herder import ConnectorRun
 from connect.runtime.calls import PluginCalls
@@ -19,32 +20,47 @@ _log = logging.getLogger(__name__)
 class ConnectorRunner:
     """A plugin's connector object. Call `start`, `plan` as often as needed, then `stop`."""
 
-    def __init__(self, checked: CheckedConfig, run: ConnectorRun, request_plan: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        checked: CheckedConfig,
+        run: ConnectorRun,
+        request_plan: Callable[[], None],
+        providers: ConfigProviders,
+    ) -> None:
         """Make a runner. `request_plan` is called on the loop when the plugin asks for another plan."""
         self.run = run
+        self._providers = providers
+        self._resolved: dict[str, str] = {}
         self.calls = PluginCalls(checked.name)
         self._checked = checked
         self._request_plan = request_plan
         self._connector: SourceConnector | SinkConnector | None = None
 
     async def start(self) -> None:
-        """Create and start the plugin's connector. Raises what the plugin raises."""
+        """Create and start the plugin's connector, with the values of its config's variables.
+
+        Raises what the plugin raises, and ConfigError for a variable that cannot be looked up.
+        """
+        self._resolved = self._providers.resolve(self.run.config)
         self._connector = connector = self._checked.plugin()
         loop = asyncio.get_running_loop()
         connector.context = ConnectorContext(
             connector=self._checked.name,
             request_task_reconfiguration=lambda: _call_soon(loop, self._request_plan),
         )
-        await self.calls.call(connector.start, dict(self.run.config))
+        await self.calls.call(connector.start, dict(self._resolved))
 
     async def plan(self) -> list[dict[str, str]]:
-        """Return the task configs that the plugin plans. Raises ConnectError for more than `tasks.max`."""
+        """Return the task configs that the plugin plans, with the connector's variables in place.
+
+        Raises ConnectError for more than `tasks.max`.
+        """
         assert self._connector is not None
         tasks_max = self._checked.tasks_max
         configs: list[dict[str, str]] = await self.calls.call(self._connector.task_configs, tasks_max)
         if len(configs) > tasks_max:
             raise ConnectError(f"{self._checked.name} planned {len(configs)} tasks, tasks.max is {tasks_max}")
-        return configs
+        return restored(self.run.config, self._resolved, configs)
 
     async def stop(self, grace_seconds: float) -> None:
         """Stop the plugin's connector. A stop that fails or takes too long is logged and abandoned."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from connect.config import Config, setting
+from connect.config.providers import ConfigProviders, hidden
+from kafka_client.errors import ConfigError
 
 
 def _positive(value: int) -> None:
@@ -49,7 +52,28 @@ class WorkerConfig(Config):
         "Whether connectors may say how their topics are created (KIP-158).", default=True, importance="LOW"
     )
 
-    PREFIXES = ("key.converter.", "value.converter.", "header.converter.", "producer.", "consumer.", "admin.")
+    config_providers: list[str] = setting(
+        "Names of providers of values for `${name:path:key}` in configs; the class of each is "
+        "`config.providers.<name>.class`.",
+        default=[],
+        importance="LOW",
+    )
+
+    PREFIXES = (
+        *("key.converter.", "value.converter.", "header.converter.", "producer.", "consumer.", "admin."),
+        "config.providers.",
+    )
+    providers: ConfigProviders
+    """The providers, which have replaced the variables in this config already."""
+
+    @classmethod
+    def examine(cls, raw: Mapping[str, Any]) -> tuple[Self, list[ConfigError]]:
+        """Parse the config with the values of its variables. Raises ConfigError for an invalid provider."""
+        providers = ConfigProviders.configured(raw)
+        resolved = providers.resolve(raw)
+        config, errors = super().examine(resolved)
+        config.providers = providers
+        return config, [hidden(raw, resolved, error) for error in errors]
 
     def converter_config(self, which: str, connector: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the name and settings of the converter `which` (`key.converter` ...) for a connector.

@@ -3,7 +3,10 @@
 import asyncio
 import threading
 
+import pytest
+
 from connect.api import SourceConnector, SourceRecord, SourceTask
+from connect.errors import ConfigError
 from connect.herder import Herder, TargetState
 from connect.runtime.connector import WorkerConnector, WorkerParts
 from connect.runtime.connector_check import check_config
@@ -354,3 +357,47 @@ async def test_a_failed_task_of_a_paused_connector_waits_for_its_resume(harness,
     await alone.target(TargetState.STARTED)
     await harness.until(lambda: alone.states == ["RUNNING", "RUNNING"])
     await alone.connector.close()
+
+
+async def test_variables_are_looked_up_at_each_start_and_kept_in_what_is_stored(
+    harness, fake_producer, monkeypatch, tmp_path
+):
+    """Neither the connector's config nor the plan of its tasks holds a secret."""
+    secrets = tmp_path / "secrets"
+    secrets.write_text("password=opensesame\n")
+    harness.worker |= {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    variable = f"${{file:{secrets}:password}}"
+    alone = Standalone(harness, Growing, monkeypatch, password=variable)
+    await alone.start()
+    assert alone.checked.config["password"] == variable
+    assert Growing.last.config["password"] == "opensesame"
+    (run,) = alone.herder.runs("c").tasks.values()
+    assert run.config["password"] == variable
+    (task,) = alone.connector.tasks
+    assert task.setting.config["password"] == "opensesame"
+    assert task.setting.connector_config["password"] == "opensesame"
+    secrets.write_text("password=changed\n")
+    await alone.restart(0)
+    assert alone.connector.tasks[0].setting.config["password"] == "changed"
+    secrets.unlink()
+    await alone.restart(0)
+    (task,) = alone.connector.tasks
+    await harness.until(lambda: task.status.state == "FAILED")
+    assert f"password={variable}: {secrets} cannot be read" in task.status.trace
+    with pytest.raises(ConfigError) as caught:
+        check_config(alone._parts.config, {"name": "c", "connector.class": "x", "password": variable})
+    assert caught.value.key == "password"
+    await alone.connector.close()
+
+
+def test_a_secret_that_makes_a_config_invalid_is_not_shown(harness, monkeypatch):
+    monkeypatch.setenv("TASKS", "opensesame")
+    monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: Growing)
+    harness.worker |= {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
+    worker = harness.setting().worker
+    with pytest.raises(ConfigError, match=r"tasks\.max=\$\{env:TASKS\}: ") as caught:
+        check_config(worker, {"name": "c", "connector.class": "x", "tasks.max": "${env:TASKS}"})
+    assert "opensesame" not in f"{caught.value} {caught.value.__context__!s}{caught.value.__cause__!s}"
