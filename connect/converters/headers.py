@@ -4,42 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from connect.api import schema as s
 from connect.api.schema import Schema
 from connect.converters.base import Converter, HeaderConverter, SchemaAndValue
-from connect.errors import DataError
-
-_STRING = s.string()
-_OF_TYPE = {bool: s.boolean(), int: s.int64(), float: s.float64(), str: _STRING}
+from connect.converters.value_texts import text_of
+from connect.converters.values import parse_text
 
 
 class SimpleHeaderConverter(HeaderConverter):
-    """`org.apache.kafka.connect.storage.SimpleHeaderConverter`: strings bare, everything else as JSON.
-
-    When reading, JSON becomes its value and any other text a string. Kafka's own converter infers types in
-    the same way, with narrower integers.
-    """
+    """`org.apache.kafka.connect.storage.SimpleHeaderConverter`: values as texts, without their schemas."""
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the value as text: a string as it is, any other value as JSON."""
-        if value is None or isinstance(value, bytes):
-            return value
-        try:
-            return value.encode() if isinstance(value, str) else msgspec.json.encode(value)
-        except TypeError as e:
-            raise DataError(f"header {name} for topic {topic}: {e}") from e
+        """Return the value's text. Raises DataError for a value of no type of Connect."""
+        return None if value is None else text_of(schema, value).encode("utf-8", "replace")
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
-        """Return the value with its inferred schema: JSON becomes its value, other text a string."""
+        """Return the value that the text means, with its inferred schema."""
         if data is None:
             return SchemaAndValue(None, None)
-        try:
-            value = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            value = data.decode("utf-8", "replace")
-        return SchemaAndValue(_OF_TYPE.get(type(value)), value)
+        return SchemaAndValue(*parse_text(data.decode("utf-8", "replace")))
 
 
 class AnyHeaderConverter(HeaderConverter):

@@ -57,26 +57,26 @@ class ConfigProviders:
         config's key and the variable, if a provider cannot be read.
         """
         resolved: dict[str, Any] = dict(config)
-        found: dict[_Variable, str | None] = {}
+        looked_up: dict[_Variable, str | None] = {}
         for key, value in config.items():
             if isinstance(value, str) and "${" in value:
-                resolved[key] = _VARIABLE.sub(partial(self._value, key, found), value)
+                resolved[key] = _VARIABLE.sub(partial(self._value, key, looked_up), value)
         return resolved
 
-    def _value(self, key: str, found: dict[_Variable, str | None], match: re.Match[str]) -> str:
+    def _value(self, key: str, looked_up: dict[_Variable, str | None], match: re.Match[str]) -> str:
         variable = _Variable(match["provider"], match["path"] or "", match["key"])
         provider = self._providers.get(variable.provider)
         if provider is None:
             return match[0]
-        if variable not in found:
+        if variable not in looked_up:
             try:
-                found[variable] = provider.get(variable.path, {variable.key}).get(variable.key)
+                looked_up[variable] = provider.get(variable.path, {variable.key}).get(variable.key)
             except ConfigError as e:
                 raise ConfigError(key, match[0], f"{e.value} {e.allowed}") from None
             except Exception as e:
                 # The message of somebody's own provider may hold a secret.
                 raise ConfigError(key, match[0], f"the provider failed: {type(e).__name__}") from None
-        value = found[variable]
+        value = looked_up[variable]
         return match[0] if value is None else value
 
 

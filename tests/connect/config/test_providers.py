@@ -79,10 +79,10 @@ def folder(tmp_path, monkeypatch):
 
 def resolved(providers: ConfigProviders, folder, value: str) -> str:
     try:
-        found = providers.resolve({"key": value.replace("D", str(folder))})["key"]
+        value_now = providers.resolve({"key": value.replace("D", str(folder))})["key"]
     except ConfigError:
         return "ConfigException"
-    return found.replace(str(folder), "D").replace("\n", "|")
+    return value_now.replace(str(folder), "D").replace("\n", "|")
 
 
 def test_variables(folder):
