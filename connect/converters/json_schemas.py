@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from connect.api.schema import Schema, Type
 from connect.converters.json_values import DecimalFormat, from_json, to_json
 from connect.errors import DataError
+
+T = TypeVar("T")
 
 
 def schema_to_json(schema: Schema, decimals: DecimalFormat = "BASE64") -> dict[str, Any]:
@@ -43,11 +45,11 @@ def schema_from_json(node: Any) -> Schema | None:
         kind = Type(node["type"])
         schema = Schema(
             type=kind,
-            optional=bool(node.get("optional", False)),
-            name=node.get("name"),
-            version=node.get("version"),
-            doc=node.get("doc"),
-            parameters=dict(node.get("parameters") or {}),
+            optional=node.get("optional") is True,
+            name=_of_type(str, node.get("name")),
+            version=_of_type(int, node.get("version")),
+            doc=_of_type(str, node.get("doc")),
+            parameters=_parameters(node.get("parameters")),
             fields={f["field"]: _part(f) for f in node["fields"]} if kind is Type.STRUCT else {},
             keys=_part(node["keys"]) if kind is Type.MAP else None,
             values=_part(node["items"])
@@ -70,3 +72,16 @@ def _part(node: Any) -> Schema:
     if schema is None:
         raise DataError("a part of a schema is null")
     return schema
+
+
+def _of_type(kind: type[T], value: Any) -> T | None:
+    """Return the value, or None if it is of another type: Kafka does not look at it then."""
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def _parameters(node: Any) -> dict[str, str]:
+    if not isinstance(node, dict):
+        return {}
+    if not all(isinstance(value, str) for value in node.values()):
+        raise DataError("parameters of a schema must be strings")
+    return node

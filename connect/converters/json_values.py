@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import decimal
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ Convert = Callable[[Any], Any]
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_ONE = _EPOCH.date().toordinal()
 _MS = dt.timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
 _EXACT = decimal.Context(prec=100_000)
 
 
@@ -68,11 +70,13 @@ def _to_json(schema: Schema, decimals: DecimalFormat, fill: bool) -> Convert | N
     match schema.type:
         case Type.BYTES:
             return lambda v: base64.b64encode(v).decode()
+        case Type.FLOAT32 | Type.FLOAT64:
+            return _finite_or_text
         case Type.ARRAY if schema.values:
             return _each_item(to_json(schema.values, decimals, fill=fill))
         case Type.MAP if schema.keys and schema.values:
             key, item = (to_json(s, decimals, fill=fill) or _same for s in (schema.keys, schema.values))
-            if schema.keys.type is Type.STRING and not schema.keys.optional:
+            if schema.keys.type is Type.STRING:
                 return lambda v: {k: item(i) for k, i in v.items()}
             return lambda v: [[key(k), item(i)] for k, i in v.items()]
         case Type.STRUCT:
@@ -93,16 +97,33 @@ def _from_json(schema: Schema, fill: bool) -> Convert | None:
             return _each_item(from_json(schema.values, fill=fill))
         case Type.MAP if schema.keys and schema.values:
             key, item = (from_json(s, fill=fill) or _same for s in (schema.keys, schema.values))
-            return lambda v: {key(k): item(i) for k, i in (v.items() if isinstance(v, dict) else v)}
+            if schema.keys.type is Type.STRING:
+                return lambda v: {key(k): item(i) for k, i in v.items()}
+            return lambda v: {key(k): item(i) for k, i in v}
         case Type.STRUCT:
             return _each_field({n: from_json(s, fill=fill) for n, s in schema.fields.items()})
         case Type.FLOAT32 | Type.FLOAT64:
             return float
+        case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64:
+            return _whole
     return None
 
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _whole(value: Any) -> Any:
+    """Return 1.0 and 1e3 as whole numbers; any other value as it is."""
+    is_whole = isinstance(value, float | decimal.Decimal) and value == value // 1
+    return int(value) if is_whole else value
+
+
+def _finite_or_text(value: float) -> float | str:
+    """Return NaN and infinities as Kafka writes them: `"NaN"`. JSON has no numbers for them."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _each_item(convert: Convert | None) -> Convert | None:
@@ -132,11 +153,17 @@ def _scaled(value: str | int | decimal.Decimal, scale: int) -> decimal.Decimal:
     if isinstance(value, str):
         unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
         return _EXACT.scaleb(decimal.Decimal(unscaled), -scale)
-    return _EXACT.quantize(decimal.Decimal(value), decimal.Decimal(1).scaleb(-scale))
+    return decimal.Decimal(value)  # with its own scale, as in Kafka: no digit is lost
 
 
 def _time_to_ms(value: dt.time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+
+
+def _ms_to_time(value: int) -> dt.time:
+    if not 0 <= value < _DAY_MS:
+        raise DataError(f"{value} is no time: ms of a day are 0 to {_DAY_MS - 1}")
+    return (_EPOCH + value * _MS).time()
 
 
 _LOGICAL: dict[str, tuple[Convert, Convert]] = {
@@ -144,6 +171,6 @@ _LOGICAL: dict[str, tuple[Convert, Convert]] = {
         lambda v: v.toordinal() - _DAY_ONE,
         lambda v: dt.date.fromordinal(v + _DAY_ONE),
     ),
-    TIME: (_time_to_ms, lambda v: (_EPOCH + v * _MS).time()),
+    TIME: (_time_to_ms, _ms_to_time),
     TIMESTAMP: (lambda v: (v - _EPOCH) // _MS, lambda v: _EPOCH + v * _MS),
 }
