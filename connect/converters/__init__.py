@@ -43,6 +43,11 @@ __all__ = [
 
 T = TypeVar("T")
 
+_LAZY = {
+    "avro": "connect.converters.avro:AvroConverter",
+    "io.confluent.connect.avro.AvroConverter": "connect.converters.avro:AvroConverter",
+}
+"""Converters with libraries of their own, imported when they are used."""
 _NAMES: dict[str, type[Any]] = {
     "json": JsonConverter,
     "string": StringConverter,
@@ -72,10 +77,12 @@ def _class_named(key: str, name: str) -> type[Any]:
     for alias, converter in _NAMES.items():
         if name in (alias, alias.rpartition(".")[2]):
             return converter
+    for alias, place in _LAZY.items():
+        if name in (alias, alias.rpartition(".")[2]):
+            name = place
     if ":" not in name and "." not in name:
-        raise ConfigError(
-            key, name, f"is no converter; known are {', '.join(n for n in _NAMES if '.' not in n)}"
-        )
+        known = ", ".join(n for n in (*_NAMES, *_LAZY) if "." not in n)
+        raise ConfigError(key, name, f"is no converter; known are {known}")
     try:
         converter = load(name)
     except ConnectError as e:

@@ -1,0 +1,194 @@
+"""AvroConverter: binary Avro behind the id of its schema in a schema registry."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from connect.api import schema as s
+from connect.api.schema import Schema, Type
+from connect.config import setting
+from connect.converters.avro.from_avro import ConnectSchemas
+from connect.converters.avro.to_avro import AvroSchemas
+from connect.converters.avro.values import from_avro_value, to_avro_value
+from connect.converters.base import Converter, SchemaAndValue
+from connect.converters.registry import (
+    RegisteredSchema,
+    RegistryClient,
+    RegistryConfig,
+    framed,
+    subject_of,
+    unframed,
+)
+from connect.errors import ConnectError, DataError
+
+_INFERRED = {str: s.string(), bool: s.boolean(), int: s.int64(), float: s.float64(), bytes: s.bytes_()}
+
+
+class AvroConverterConfig(RegistryConfig):
+    """Settings of the Avro converter."""
+
+    connect_meta_data: bool = setting(
+        "Whether Connect's names, versions, parameters and docs go into Avro schemas.", default=True
+    )
+    enhanced_avro_schema_support: bool = setting(
+        "Whether strings with an enum's parameters are written as enums.", default=False
+    )
+
+
+class _Writer(NamedTuple):
+    id: int
+    parsed: Any
+    convert: Callable[[Any], Any] | None
+
+
+class _Reader(NamedTuple):
+    schema: Schema
+    parsed: Any
+    convert: Callable[[Any], Any] | None
+
+
+class AvroConverter(Converter):
+    """`io.confluent.connect.avro.AvroConverter`. Needs fastavro: the extra `avro`."""
+
+    CONFIG = AvroConverterConfig
+
+    def __init__(
+        self, config: Mapping[str, Any], *, is_key: bool, registry: RegistryClient | None = None
+    ) -> None:
+        """Create a converter. Raises ConfigError for invalid settings, ConnectError without fastavro."""
+        super().__init__(config, is_key=is_key)
+        self._config = settings = AvroConverterConfig.parse(config)
+        self._registry = registry or RegistryClient(settings)
+        try:
+            import fastavro
+        except ImportError as e:
+            raise ConnectError("AvroConverter needs fastavro: pip install 'millstream[avro]'") from e
+        self._fastavro: Any = fastavro
+        self._strategy = (
+            settings.key_subject_name_strategy if is_key else settings.value_subject_name_strategy
+        )
+        self._reader = lru_cache(settings.schemas_cache_config)(self._make_reader)
+        self._writers: dict[tuple[str, int], tuple[Schema, _Writer]] = {}
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the schema's id and the value in Avro; a null is a null record.
+
+        Raises DataError for a value or schema that Avro or the registry refuses, RetriableError if no
+        registry answers.
+        """
+        if value is None and (schema is None or schema.default is None):
+            if schema is not None:
+                schema.check(value)
+            return None
+        if schema is None:
+            schema = _inferred(topic, value)
+        schema.check(value)
+        writer = self._writer(topic, schema)
+        stream = io.BytesIO()
+        try:
+            converted = value if writer.convert is None else writer.convert(value)
+            self._fastavro.schemaless_writer(stream, writer.parsed, converted, strict_allow_default=True)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as e:
+            raise DataError(f"value for topic {topic} does not fit its Avro schema: {e!r}") from e
+        return framed(writer.id, stream.getvalue())
+
+    def _writer(self, topic: str, schema: Schema) -> _Writer:
+        """Return the schema's writer for a topic, cached by the schema's identity."""
+        cached = self._writers.get((topic, id(schema)))
+        if cached is not None and cached[0] is schema:
+            return cached[1]
+        config = self._config
+        avro = AvroSchemas(
+            meta_data=config.connect_meta_data, enhanced=config.enhanced_avro_schema_support
+        ).of(schema)
+        subject = subject_of(self._strategy, topic, is_key=self.is_key, record_name=_record_name(schema))
+        schema_id, avro = self._id_and_schema(subject, avro)
+        writer = _Writer(schema_id, self._parsed(avro, {}), to_avro_value(schema))
+        if len(self._writers) >= config.schemas_cache_config:
+            self._writers.clear()
+        self._writers[topic, id(schema)] = (schema, writer)
+        return writer
+
+    def _id_and_schema(self, subject: str, avro: Any) -> tuple[int, Any]:
+        """Return the id and the schema to write by: the value's own, or the subject's latest."""
+        registry, config = self._registry, self._config
+        if config.use_latest_version:
+            latest = registry.version(subject, "latest")
+            return latest.id, _loaded(latest)
+        text = json.dumps(avro, separators=(",", ":"))
+        register = registry.register if config.auto_register_schemas else registry.id_of
+        return register(subject, "AVRO", text), avro
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """Return the value with the schema that its id names in the registry.
+
+        Raises DataError for bytes that are not of the schema, RetriableError if no registry answers.
+        """
+        if data is None:
+            return SchemaAndValue(None, None)
+        schema_id, rest = unframed(topic, data)
+        reader = self._reader(schema_id)
+        stream = io.BytesIO(rest)
+        try:
+            value = self._fastavro.schemaless_reader(stream, reader.parsed, None)
+            if reader.convert is not None:
+                value = reader.convert(value)
+        # The errors that fastavro raises for bytes that are not of the schema.
+        except (EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as e:
+            raise DataError(f"record of topic {topic} is not Avro of schema {schema_id}: {e!r}") from e
+        if left := len(rest) - stream.tell():
+            raise DataError(
+                f"record of topic {topic} is not Avro of schema {schema_id}: {left} bytes are left"
+            )
+        return SchemaAndValue(reader.schema, value)
+
+    def _make_reader(self, schema_id: int) -> _Reader:
+        registered = self._registry.by_id(schema_id)
+        named: dict[str, Any] = {}
+        self._parse_references(registered, named, set())
+        parsed = self._parsed(_loaded(registered), named)
+        schema = ConnectSchemas(named, meta_data=self._config.connect_meta_data).of(parsed)
+        return _Reader(schema, parsed, from_avro_value(schema))
+
+    def _parse_references(
+        self, registered: RegisteredSchema, named: dict[str, Any], seen: set[tuple[str, int]]
+    ) -> None:
+        """Add the named types that a schema uses from other schemas to `named`."""
+        for reference in registered.references:
+            if (reference.subject, reference.version) in seen:
+                continue
+            seen.add((reference.subject, reference.version))
+            other = self._registry.version(reference.subject, reference.version)
+            self._parse_references(other, named, seen)
+            self._parsed(_loaded(other), named)
+
+    def _parsed(self, avro: Any, named: dict[str, Any]) -> Any:
+        try:
+            return self._fastavro.parse_schema(avro, named_schemas=named)
+        except (self._fastavro.schema.SchemaParseException, self._fastavro.schema.UnknownType) as e:
+            raise DataError(f"not an Avro schema: {e!r}") from e
+
+
+def _loaded(registered: RegisteredSchema) -> Any:
+    """Return a schema of the registry as JSON values. Raises DataError if it is not one of Avro."""
+    if registered.kind != "AVRO":
+        raise DataError(f"schema {registered.id} is one of {registered.kind}, not of AVRO")
+    try:
+        return json.loads(registered.text)
+    except ValueError as e:
+        raise DataError(f"schema {registered.id} is not JSON: {e}") from e
+
+
+def _inferred(topic: str, value: Any) -> Schema:
+    schema = _INFERRED.get(type(value))
+    if schema is None:
+        raise DataError(f"value for topic {topic} is {type(value).__name__} without a schema; Avro needs one")
+    return schema
+
+
+def _record_name(schema: Schema) -> str | None:
+    return schema.name if schema.type is Type.STRUCT else None

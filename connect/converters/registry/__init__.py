@@ -1,0 +1,15 @@
+"""Schema registries: Confluent's REST API, the subjects of schemas, and the bytes before each value."""
+
+from connect.converters.registry.client import Reference, RegisteredSchema, RegistryClient
+from connect.converters.registry.settings import RegistryConfig, subject_of
+from connect.converters.registry.wire import framed, unframed
+
+__all__ = [
+    "Reference",
+    "RegisteredSchema",
+    "RegistryClient",
+    "RegistryConfig",
+    "framed",
+    "subject_of",
+    "unframed",
+]
