@@ -81,8 +81,8 @@ def _class_named(key: str, name: str) -> type[Any]:
         if name in (alias, alias.rpartition(".")[2]):
             name = place
     if ":" not in name and "." not in name:
-        known = ", ".join(n for n in (*_NAMES, *_LAZY) if "." not in n)
-        raise ConfigError(key, name, f"is no converter; known are {known}")
+        names = ", ".join(n for n in (*_NAMES, *_LAZY) if "." not in n)
+        raise ConfigError(key, name, f"is no converter; known are {names}")
     try:
         converter = load(name)
     except ConnectError as e:

@@ -155,15 +155,15 @@ class AvroConverter(Converter):
         return _Reader(schema, parsed, from_avro_value(schema))
 
     def _parse_references(
-        self, registered: RegisteredSchema, named: dict[str, Any], seen: set[tuple[str, int]]
+        self, registered: RegisteredSchema, named: dict[str, Any], visited: set[tuple[str, int]]
     ) -> None:
         """Add the named types that a schema uses from other schemas to `named`."""
         for reference in registered.references:
-            if (reference.subject, reference.version) in seen:
+            if (reference.subject, reference.version) in visited:
                 continue
-            seen.add((reference.subject, reference.version))
+            visited.add((reference.subject, reference.version))
             other = self._registry.version(reference.subject, reference.version)
-            self._parse_references(other, named, seen)
+            self._parse_references(other, named, visited)
             self._parsed(_loaded(other), named)
 
     def _parsed(self, avro: Any, named: dict[str, Any]) -> Any:

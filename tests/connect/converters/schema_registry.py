@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 
 class SchemaRegistry:
-    """What is registered, and how the registry misbehaves."""
+    """The registered schemas, and how the registry misbehaves."""
 
     def __init__(self) -> None:
         self.schemas: list[dict[str, Any]] = []
