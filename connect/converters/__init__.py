@@ -46,6 +46,8 @@ T = TypeVar("T")
 _LAZY = {
     "avro": "connect.converters.avro:AvroConverter",
     "io.confluent.connect.avro.AvroConverter": "connect.converters.avro:AvroConverter",
+    "json-schema": "connect.converters.json_schema:JsonSchemaConverter",
+    "io.confluent.connect.json.JsonSchemaConverter": "connect.converters.json_schema:JsonSchemaConverter",
 }
 """Converters with libraries of their own, imported when they are used."""
 _NAMES: dict[str, type[Any]] = {

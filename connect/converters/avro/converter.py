@@ -9,18 +9,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from connect.api import schema as s
-from connect.api.schema import Schema, Type
+from connect.api.schema import Schema
 from connect.config import setting
 from connect.converters.avro.from_avro import ConnectSchemas
 from connect.converters.avro.to_avro import AvroSchemas
 from connect.converters.avro.values import from_avro_value, to_avro_value
-from connect.converters.base import Converter, SchemaAndValue
+from connect.converters.base import SchemaAndValue
 from connect.converters.registry import (
     RegisteredSchema,
     RegistryClient,
     RegistryConfig,
+    RegistryConverter,
     framed,
-    subject_of,
     unframed,
 )
 from connect.errors import ConnectError, DataError
@@ -51,28 +51,23 @@ class _Reader(NamedTuple):
     convert: Callable[[Any], Any] | None
 
 
-class AvroConverter(Converter):
+class AvroConverter(RegistryConverter[AvroConverterConfig, _Writer]):
     """`io.confluent.connect.avro.AvroConverter`. Needs fastavro: the extra `avro`."""
 
     CONFIG = AvroConverterConfig
+    KIND = "AVRO"
 
     def __init__(
         self, config: Mapping[str, Any], *, is_key: bool, registry: RegistryClient | None = None
     ) -> None:
         """Create a converter. Raises ConfigError for invalid settings, ConnectError without fastavro."""
-        super().__init__(config, is_key=is_key)
-        self._config = settings = AvroConverterConfig.parse(config)
-        self._registry = registry or RegistryClient(settings)
+        super().__init__(config, AvroConverterConfig.parse(config), is_key=is_key, registry=registry)
         try:
             import fastavro
         except ImportError as e:
             raise ConnectError("AvroConverter needs fastavro: pip install 'millstream[avro]'") from e
         self._fastavro: Any = fastavro
-        self._strategy = (
-            settings.key_subject_name_strategy if is_key else settings.value_subject_name_strategy
-        )
-        self._reader = lru_cache(settings.schemas_cache_config)(self._make_reader)
-        self._writers: dict[tuple[str, int], tuple[Schema, _Writer]] = {}
+        self._reader = lru_cache(self._config.schemas_cache_config)(self._make_reader)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Return the schema's id and the value in Avro; a null is a null record.
@@ -96,32 +91,13 @@ class AvroConverter(Converter):
             raise DataError(f"value for topic {topic} does not fit its Avro schema: {e!r}") from e
         return framed(writer.id, stream.getvalue())
 
-    def _writer(self, topic: str, schema: Schema) -> _Writer:
-        """Return the schema's writer for a topic, cached by the schema's identity."""
-        cached = self._writers.get((topic, id(schema)))
-        if cached is not None and cached[0] is schema:
-            return cached[1]
+    def _make_writer(self, topic: str, schema: Schema) -> _Writer:
         config = self._config
         avro = AvroSchemas(
             meta_data=config.connect_meta_data, enhanced=config.enhanced_avro_schema_support
         ).of(schema)
-        subject = subject_of(self._strategy, topic, is_key=self.is_key, record_name=_record_name(schema))
-        schema_id, avro = self._id_and_schema(subject, avro)
-        writer = _Writer(schema_id, self._parsed(avro, {}), to_avro_value(schema))
-        if len(self._writers) >= config.schemas_cache_config:
-            self._writers.clear()
-        self._writers[topic, id(schema)] = (schema, writer)
-        return writer
-
-    def _id_and_schema(self, subject: str, avro: Any) -> tuple[int, Any]:
-        """Return the id and the schema to write by: the value's own, or the subject's latest."""
-        registry, config = self._registry, self._config
-        if config.use_latest_version:
-            latest = registry.version(subject, "latest")
-            return latest.id, _loaded(latest)
-        text = json.dumps(avro, separators=(",", ":"))
-        register = registry.register if config.auto_register_schemas else registry.id_of
-        return register(subject, "AVRO", text), avro
+        schema_id, text = self._registered(topic, schema, json.dumps(avro, separators=(",", ":")))
+        return _Writer(schema_id, self._parsed(json.loads(text), {}), to_avro_value(schema))
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """Return the value with the schema that its id names in the registry.
@@ -150,7 +126,7 @@ class AvroConverter(Converter):
         registered = self._registry.by_id(schema_id)
         named: dict[str, Any] = {}
         self._parse_references(registered, named, set())
-        parsed = self._parsed(_loaded(registered), named)
+        parsed = self._parsed(self._loaded(registered), named)
         schema = ConnectSchemas(named, meta_data=self._config.connect_meta_data).of(parsed)
         return _Reader(schema, parsed, from_avro_value(schema))
 
@@ -164,7 +140,14 @@ class AvroConverter(Converter):
             visited.add((reference.subject, reference.version))
             other = self._registry.version(reference.subject, reference.version)
             self._parse_references(other, named, visited)
-            self._parsed(_loaded(other), named)
+            self._parsed(self._loaded(other), named)
+
+    def _loaded(self, registered: RegisteredSchema) -> Any:
+        """Return a schema of the registry as JSON values. Raises DataError if it is not one of Avro."""
+        try:
+            return json.loads(self._text(registered))
+        except ValueError as e:
+            raise DataError(f"schema {registered.id} is not JSON: {e}") from e
 
     def _parsed(self, avro: Any, named: dict[str, Any]) -> Any:
         try:
@@ -173,22 +156,8 @@ class AvroConverter(Converter):
             raise DataError(f"not an Avro schema: {e!r}") from e
 
 
-def _loaded(registered: RegisteredSchema) -> Any:
-    """Return a schema of the registry as JSON values. Raises DataError if it is not one of Avro."""
-    if registered.kind != "AVRO":
-        raise DataError(f"schema {registered.id} is one of {registered.kind}, not of AVRO")
-    try:
-        return json.loads(registered.text)
-    except ValueError as e:
-        raise DataError(f"schema {registered.id} is not JSON: {e}") from e
-
-
 def _inferred(topic: str, value: Any) -> Schema:
     schema = _INFERRED.get(type(value))
     if schema is None:
         raise DataError(f"value for topic {topic} is {type(value).__name__} without a schema; Avro needs one")
     return schema
-
-
-def _record_name(schema: Schema) -> str | None:
-    return schema.name if schema.type is Type.STRUCT else None

@@ -1,6 +1,7 @@
 """Schema registries: Confluent's REST API, the subjects of schemas, and the bytes before each value."""
 
 from connect.converters.registry.client import Reference, RegisteredSchema, RegistryClient
+from connect.converters.registry.converter import RegistryConverter
 from connect.converters.registry.settings import RegistryConfig, subject_of
 from connect.converters.registry.wire import framed, unframed
 
@@ -9,6 +10,7 @@ __all__ = [
     "RegisteredSchema",
     "RegistryClient",
     "RegistryConfig",
+    "RegistryConverter",
     "framed",
     "subject_of",
     "unframed",
