@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
-from connect.converters.avro.to_avro import ENUM, FIXED_SIZE, NAMESPACE, PRECISION, UNION
+from connect.converters.avro.to_avro import (
+    ENUM,
+    FIELD_DOC,
+    FIXED_SIZE,
+    NAMESPACE,
+    PRECISION,
+    RECORD_DOC,
+    UNION,
+)
 from connect.converters.json_values import from_json
 from connect.errors import DataError
 
@@ -67,7 +75,8 @@ class ConnectSchemas:
             case "enum":
                 name = full_name(node)
                 symbols = {f"{ENUM}.{symbol}": str(symbol) for symbol in node["symbols"]}
-                return Schema(type=Type.STRING, parameters={ENUM: name, **symbols} if self._meta_data else {})
+                parameters = {ENUM: name, **symbols} if self._meta_data else {}
+                return Schema(type=Type.STRING, name=name, parameters=parameters)
             case "fixed":
                 if node.get("logicalType") == "decimal":
                     return _decimal(node)
@@ -107,12 +116,18 @@ class ConnectSchemas:
         self._open.append(name)
         fields = {field["name"]: self._field(field) for field in node["fields"]}
         self._open.pop()
-        return Schema(type=Type.STRUCT, name=None if _DEFAULT_NAME.fullmatch(name) else name, fields=fields)
+        docs = {FIELD_DOC + field["name"]: field["doc"] for field in node["fields"] if field.get("doc")}
+        if node.get("doc"):
+            docs[RECORD_DOC] = node["doc"]
+        return Schema(
+            type=Type.STRUCT,
+            name=None if _DEFAULT_NAME.fullmatch(name) else name,
+            fields=fields,
+            parameters=docs if self._meta_data else {},
+        )
 
     def _field(self, field: Mapping[str, Any]) -> Schema:
         schema = self.of(field["type"])
-        if field.get("doc") and schema.doc is None and schema.type is not Type.STRUCT:
-            schema = replace(schema, doc=field["doc"])
         if field.get("default") is not None and schema.name != UNION:
             schema = replace(schema, default=_default(schema, field["default"]))
         return schema
@@ -136,7 +151,7 @@ class ConnectSchemas:
             schema,
             name=node.get("connect.name", schema.name),
             version=node.get("connect.version", schema.version),
-            doc=node.get("connect.doc", node.get("doc", schema.doc)),
+            doc=node.get("connect.doc", schema.doc),
         )
         if node.get("connect.default") is not None:
             schema = replace(schema, default=_default(schema, node["connect.default"]))

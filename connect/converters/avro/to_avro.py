@@ -6,7 +6,8 @@
     map             "map" if keys are strings, else an array of records MapEntry of key and value
     struct          a record; without a name ConnectDefault, ConnectDefault2 ...
 
-With `connect.meta.data`, what Avro has no word for goes along: connect.name, .version, .doc, .parameters.
+With `connect.meta.data`, what Avro has no word for goes along: connect.name, .version, .doc, .parameters and
+.default. The docs of records and their fields are parameters of the struct.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ NAMESPACE = "io.confluent.connect.avro"
 ENUM = f"{NAMESPACE}.Enum"
 ENUM_DEFAULT = "org.apache.kafka.connect.data.Enum"
 UNION = f"{NAMESPACE}.Union"
+RECORD_DOC = f"{NAMESPACE}.record.doc"
+FIELD_DOC = f"{NAMESPACE}.field.doc."
 FIXED_SIZE = "connect.fixed.size"
 PRECISION = "connect.decimal.precision"
 _PRIMITIVES = {
@@ -49,23 +52,23 @@ class AvroSchemas:
         self._defined: dict[str, Schema] = {}
         self._unnamed = 0
 
-    def of(self, schema: Schema, *, is_field: bool = False) -> Any:
+    def of(self, schema: Schema) -> Any:
         """Return the schema as JSON values. Raises DataError for one that Avro cannot express."""
         if schema.name == UNION:
             return self._union(schema)
-        base = self._base(schema, is_field=is_field)
+        base = self._base(schema)
         if not schema.optional:
             return base
         return ["null", base] if schema.default is None else [base, "null"]
 
-    def _base(self, schema: Schema, *, is_field: bool) -> Any:
+    def _base(self, schema: Schema) -> Any:
         node = self._typed(schema)
         if isinstance(node, str) and node not in _PRIMITIVES.values():
             return node  # the name of a record that was written out before
         extra: dict[str, Any] = {}
         if self._meta_data:
             extra = _meta_data(schema)
-            if schema.default is not None and not is_field:
+            if schema.default is not None:
                 extra["connect.default"] = default_of(schema, schema.default)
             if schema.type in (Type.INT8, Type.INT16):
                 extra["connect.type"] = schema.type.value
@@ -115,16 +118,20 @@ class AvroSchemas:
         namespace, _, name = full_name.rpartition(".")
         for part in full_name.split("."):
             _check_name(part)
-        fields = (
-            {"fields": [self._field(*item) for item in node["fields"].items()]} if "fields" in node else {}
-        )
-        return {**node, "name": name, **({"namespace": namespace} if namespace else {}), **fields}
+        if "fields" in node:
+            docs = schema.parameters
+            node["fields"] = [
+                self._field(field, of, docs.get(FIELD_DOC + field)) for field, of in schema.fields.items()
+            ]
+            if RECORD_DOC in docs:
+                node["doc"] = docs[RECORD_DOC]
+        return {**node, "name": name, **({"namespace": namespace} if namespace else {})}
 
-    def _field(self, name: str, schema: Schema) -> dict[str, Any]:
+    def _field(self, name: str, schema: Schema, doc: str | None = None) -> dict[str, Any]:
         _check_name(name)
-        field: dict[str, Any] = {"name": name, "type": self.of(schema, is_field=True)}
-        if schema.doc is not None:
-            field["doc"] = schema.doc
+        field: dict[str, Any] = {"name": name, "type": self.of(schema)}
+        if doc is not None:
+            field["doc"] = doc
         if schema.default is not None:
             field["default"] = default_of(schema, schema.default)
         elif schema.optional:
@@ -155,7 +162,7 @@ class AvroSchemas:
         return {"type": "enum", "name": name, "namespace": namespace, "symbols": symbols}
 
     def _union(self, schema: Schema) -> list[Any]:
-        branches = [self._base(field, is_field=False) for field in schema.fields.values()]
+        branches = [self._base(field) for field in schema.fields.values()]
         return ["null", *branches] if schema.optional else branches
 
 

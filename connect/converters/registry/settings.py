@@ -57,7 +57,9 @@ class RegistryConfig(Config):
         """Raise ConfigError for URLs that are none, and for settings that exclude each other."""
         for url in self.schema_registry_url:
             if urlsplit(url).scheme not in ("http", "https"):
-                raise ConfigError("schema.registry.url", url, "must begin with http:// or https://")
+                raise ConfigError(
+                    "schema.registry.url", url.rpartition("@")[2], "must begin with http:// or https://"
+                )
         if not self.schema_registry_url:
             raise ConfigError("schema.registry.url", "", "must have a URL")
         if self.use_latest_version and self.auto_register_schemas and "auto.register.schemas" in self.raw:

@@ -56,7 +56,7 @@ ROW_IN_AVRO = {
         {"name": "id", "type": "int"},
         {"name": "small", "type": {"type": "int", "connect.type": "int8"}},
         {"name": "name", "type": ["null", "string"], "default": None},
-        {"name": "count", "type": "long", "default": 7},
+        {"name": "count", "type": {"type": "long", "connect.default": 7}, "default": 7},
         {
             "name": "price",
             "type": {
@@ -259,9 +259,24 @@ def test_an_enum_is_a_string_and_an_enum_again_with_enhanced_support(registry):
     }
     written = converter(registry, enhanced_avro_schema_support="true").from_connect("t", *read)
     assert written is not None and written[5:] == b"\x02"
-    assert {**json.loads(registry.schemas[-1]["schema"]), "connect.parameters": 0} == of | {
-        "connect.parameters": 0
+    assert json.loads(registry.schemas[-1]["schema"]) == of | {
+        "connect.parameters": dict(read.schema.parameters),
+        "connect.name": "cards.Suit",
     }
+
+
+def test_docs_of_records_and_fields_are_parameters_of_the_struct(registry):
+    field = {"name": "n", "type": "int", "doc": "a number"}
+    of = {"type": "record", "name": "R", "doc": "a record", "fields": [field]}
+    read = converter(registry).to_connect("t", framed(registry.add("x", of), b"\x02"))
+    assert read.schema is not None
+    assert read.schema.parameters == {
+        "io.confluent.connect.avro.record.doc": "a record",
+        "io.confluent.connect.avro.field.doc.n": "a number",
+    }
+    converter(registry).from_connect("t", *read)
+    written = json.loads(registry.schemas[-1]["schema"])
+    assert (written["doc"], written["fields"][0]["doc"]) == ("a record", "a number")
 
 
 def test_schemas_that_other_schemas_use(registry):
