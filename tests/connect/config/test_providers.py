@@ -16,6 +16,7 @@ from connect.config.providers import (
     restored,
 )
 from connect.errors import ConfigError
+from connect.runtime import WorkerConfig
 from tests.support.java import needs_javac, run_program
 
 KAFKAS = "org.apache.kafka.common.config.provider"
@@ -191,3 +192,14 @@ def test_an_environment_variable_is_not_read_from_a_copy(monkeypatch):
     provider = EnvVarConfigProvider({})
     monkeypatch.setitem(os.environ, "NEWLY_SET", "1")
     assert provider.get("", {"NEWLY_SET"}) == {"NEWLY_SET": "1"}
+
+
+def test_a_workers_own_config_has_the_values(monkeypatch, tmp_path):
+    monkeypatch.setenv("BROKERS", "one:9092,two:9092")
+    monkeypatch.setenv("FLUSH", "opensesame")
+    env = {"config.providers": "env", "config.providers.env.class": f"{KAFKAS}.EnvVarConfigProvider"}
+    worker = WorkerConfig.parse({"bootstrap.servers": "${env:BROKERS}", **env})
+    assert worker.bootstrap_servers == ["one:9092", "two:9092"]
+    with pytest.raises(ConfigError) as caught:
+        WorkerConfig.parse({"offset.flush.interval.ms": "${env:FLUSH}", **env})
+    assert str(caught.value) == "offset.flush.interval.ms=${env:FLUSH}: must be a whole number"

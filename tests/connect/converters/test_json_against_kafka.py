@@ -16,7 +16,7 @@ from connect.api.schema import Schema, Type
 from connect.converters import make_converter
 from connect.errors import ConfigError
 from tests.connect.converters.dumps import decoded, java, schema_dump, value_dump
-from tests.support.java import needs_javac
+from tests.support.java import needs_jar
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -112,7 +112,7 @@ def filled(of: Schema, value: Any) -> Any:
     return value
 
 
-@needs_javac
+@needs_jar("connect-json")
 @pytest.mark.parametrize("settings", ["", "decimal.format=NUMERIC"])
 def test_random_values_both_ways(settings):
     generator = Generator(2900 + len(settings))

@@ -12,7 +12,7 @@ from connect.api import DataError, schema
 from connect.converters import make_header_converter
 from connect.converters.values import parse_text
 from tests.connect.converters.dumps import decoded, java, schema_dump, value_dump
-from tests.support.java import needs_javac
+from tests.support.java import needs_jar
 
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 TEXTS = (
@@ -48,7 +48,7 @@ def generated(count: int, seed: int) -> list[str]:
     return ["".join(chance.choices(pieces, k=chance.randint(1, 9))) for _ in range(count)]
 
 
-@needs_javac
+@needs_jar("connect-api")
 def test_texts_mean_what_they_mean_to_kafka():
     texts = [text for text in TEXTS + generated(4000, 29) if text]
     printed = java([(SIMPLE, "", text.encode()) for text in texts], "header")
@@ -60,7 +60,7 @@ def test_texts_mean_what_they_mean_to_kafka():
     assert not differing, len(differing)
 
 
-@needs_javac
+@needs_jar("connect-api")
 def test_values_have_the_texts_that_kafka_writes():
     texts = [text for text in TEXTS + generated(1500, 30) if text]
     printed = java([(SIMPLE, "", text.encode()) for text in texts], "header")
