@@ -10,7 +10,9 @@ from typing import Any
 import typer
 
 from connect.config import Config, SinkConfig, SourceConfig, document
+from connect.converters.avro import AvroConverterConfig
 from connect.converters.json import JsonConverterConfig
+from connect.converters.json_schema import JsonSchemaConverterConfig
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import GROUP
 from logd.config import reference
@@ -54,6 +56,8 @@ def connectors() -> Iterator[str]:
     yield "`millstream connect config PLUGIN` prints a plugin's. See also [connect.md](connect.md).\n"
     yield from _section("The worker", WorkerConfig)
     yield from _section("JsonConverter", JsonConverterConfig)
+    yield from _section("AvroConverter", AvroConverterConfig)
+    yield from _section("JsonSchemaConverter", JsonSchemaConverterConfig)
     yield from _section("Every source", SourceConfig)
     yield from _section("Every sink", SinkConfig)
     points = distribution("millstream").entry_points.select(group=GROUP)
