@@ -28,7 +28,8 @@ class Plan(NamedTuple):
     schema: Schema | None
     """The schema of the changed values."""
     change: Callable[[Any, Any], Any]
-    """Called with the value and its record; returns the changed value. May raise DataError."""
+    """Called with the value and a copy of its record, whose other parts it may change; returns the changed
+    value. May raise DataError."""
 
 
 class Configured(Transform, Generic[C]):
@@ -55,7 +56,7 @@ class PartTransform(Configured[C]):
         self._plans: dict[int, Plan] = {}
 
     def plain(self, value: Any, record: Any) -> Any:
-        """Return the changed value of a part without schema."""
+        """Return the changed value of a part without schema; `record` is a copy, which may be changed."""
         raise NotImplementedError
 
     def planned(self, schema: Schema) -> Plan:
@@ -81,10 +82,10 @@ class OnKey(PartTransform[C]):
             return record
         changed: R = copied(record)
         if schema is None:
-            changed.key = self.plain(value, record)
+            changed.key = self.plain(value, changed)
         else:
             plan = self._plans.get(id(schema)) or self.plan(schema)
-            changed.key = plan.change(value, record)
+            changed.key = plan.change(value, changed)
             changed.key_schema = plan.schema
         return changed
 
@@ -99,9 +100,9 @@ class OnValue(PartTransform[C]):
             return record
         changed: R = copied(record)
         if schema is None:
-            changed.value = self.plain(value, record)
+            changed.value = self.plain(value, changed)
         else:
             plan = self._plans.get(id(schema)) or self.plan(schema)
-            changed.value = plan.change(value, record)
+            changed.value = plan.change(value, changed)
             changed.value_schema = plan.schema
         return changed

@@ -9,18 +9,60 @@ from typing import Any, TypeVar
 from connect.api.transform import Predicate, Transform
 from connect.config.references import load
 from connect.errors import ConfigError, ConnectError
+from connect.transforms.cast import CastKey, CastValue
+from connect.transforms.extract_field import ExtractFieldKey, ExtractFieldValue
+from connect.transforms.filter import Filter
+from connect.transforms.flatten import FlattenKey, FlattenValue
+from connect.transforms.header_from import HeaderFromKey, HeaderFromValue
+from connect.transforms.headers import DropHeaders, InsertHeader
 from connect.transforms.hoist_field import HoistFieldKey, HoistFieldValue
+from connect.transforms.insert_field import InsertFieldKey, InsertFieldValue
+from connect.transforms.mask_field import MaskFieldKey, MaskFieldValue
+from connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from connect.transforms.replace_field import ReplaceFieldKey, ReplaceFieldValue
+from connect.transforms.routers import RegexRouter, TimestampRouter
+from connect.transforms.set_schema_metadata import SetSchemaMetadataKey, SetSchemaMetadataValue
+from connect.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue
+from connect.transforms.value_to_key import ValueToKey
 
 _PACKAGE = "org.apache.kafka.connect.transforms."
 _T = TypeVar("_T")
 
 TRANSFORMS: dict[str, type[Transform]] = {
+    "Cast$Key": CastKey,
+    "Cast$Value": CastValue,
+    "DropHeaders": DropHeaders,
+    "ExtractField$Key": ExtractFieldKey,
+    "ExtractField$Value": ExtractFieldValue,
+    "Filter": Filter,
+    "Flatten$Key": FlattenKey,
+    "Flatten$Value": FlattenValue,
+    "HeaderFrom$Key": HeaderFromKey,
+    "HeaderFrom$Value": HeaderFromValue,
     "HoistField$Key": HoistFieldKey,
     "HoistField$Value": HoistFieldValue,
+    "InsertField$Key": InsertFieldKey,
+    "InsertField$Value": InsertFieldValue,
+    "InsertHeader": InsertHeader,
+    "MaskField$Key": MaskFieldKey,
+    "MaskField$Value": MaskFieldValue,
+    "RegexRouter": RegexRouter,
+    "ReplaceField$Key": ReplaceFieldKey,
+    "ReplaceField$Value": ReplaceFieldValue,
+    "SetSchemaMetadata$Key": SetSchemaMetadataKey,
+    "SetSchemaMetadata$Value": SetSchemaMetadataValue,
+    "TimestampConverter$Key": TimestampConverterKey,
+    "TimestampConverter$Value": TimestampConverterValue,
+    "TimestampRouter": TimestampRouter,
+    "ValueToKey": ValueToKey,
 }
 """Kafka's transforms, by the part of the class name behind the package."""
 
-PREDICATES: dict[str, type[Predicate]] = {}
+PREDICATES: dict[str, type[Predicate]] = {
+    "HasHeaderKey": HasHeaderKey,
+    "RecordIsTombstone": RecordIsTombstone,
+    "TopicNameMatches": TopicNameMatches,
+}
 """Kafka's predicates, by the part of the class name behind the package."""
 
 

@@ -1,0 +1,83 @@
+"""ReplaceField: selects and renames fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from connect.api.schema import Schema
+from connect.config import setting
+from connect.errors import DataError
+from connect.transforms.fields import FillConfig, as_map, distinct, struct_copy, struct_of
+from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
+
+_PURPOSE = "field replacement"
+
+
+def _check_renames(mappings: Sequence[str]) -> None:
+    for mapping in mappings:
+        if len(mapping.split(":")) != 2 or mapping.endswith(":"):
+            raise ValueError(f"must be a list of old:new, and has {mapping!r}")
+
+
+class ReplaceFieldConfig(FillConfig):
+    """Leaves out fields, or all but some, and renames fields."""
+
+    exclude: list[str] = setting("Names of fields to leave out.", default=[], check=distinct)
+    include: list[str] = setting(
+        "Names of the only fields that stay; `exclude` goes first.", default=[], check=distinct
+    )
+    renames: list[str] = setting("Renames of fields, each old:new.", default=[], check=_check_renames)
+
+
+class ReplaceField(PartTransform[ReplaceFieldConfig]):
+    """The transform ReplaceField, for `$Key` and `$Value`."""
+
+    CONFIG = ReplaceFieldConfig
+
+    def prepare(self) -> None:
+        """Make sets of the names."""
+        self._exclude = frozenset(self.config.exclude)
+        self._include = frozenset(self.config.include)
+        pairs = (mapping.partition(":") for mapping in self.config.renames)
+        self._renames = {old: new for old, _, new in pairs}
+
+    def plain(self, value: Any, record: Any) -> Any:
+        """Return the map with its remaining fields under their new names."""
+        source = as_map(value, _PURPOSE)
+        exclude, include, renames = self._exclude, self._include, self._renames
+        if include:
+            source = {n: source[n] for n in source if n in include and n not in exclude}
+        elif not renames:
+            result = source.copy()
+            for name in exclude:
+                result.pop(name, None)
+            return result
+        return {renames.get(n, n): source[n] for n in source if n not in exclude}
+
+    def planned(self, schema: Schema) -> Plan:
+        """Return the plan of a schema. Raises DataError if two fields would get one name."""
+        exclude, include = self._exclude, self._include
+        names = [n for n in schema.fields if n not in exclude and (not include or n in include)]
+        targets = [self._renames.get(n, n) for n in names]
+        twice = sorted({t for t in targets if targets.count(t) > 1})
+        if twice:
+            raise DataError(f"renames give two fields one name: {', '.join(twice)}")
+        remaining = {n: schema.fields[n] for n in names}
+        fields = dict(zip(targets, remaining.values(), strict=True))
+        copy = struct_copy(struct_of(schema, remaining), self.config.replace_null_with_default, _PURPOSE)
+        pairs = list(zip(targets, names, strict=True))
+
+        def change(value: Any, record: Any) -> Any:
+            source = copy(value)
+            return {target: source.get(name) for target, name in pairs}
+
+        return Plan(schema, struct_of(schema, fields), change)
+
+
+class ReplaceFieldKey(ReplaceField, OnKey[ReplaceFieldConfig]):
+    """`ReplaceField$Key`."""
+
+
+class ReplaceFieldValue(ReplaceField, OnValue[ReplaceFieldConfig]):
+    """`ReplaceField$Value`."""
