@@ -7,9 +7,8 @@ from typing import Any
 
 from connect.api.schema import Schema, Type
 from connect.config import setting
-from connect.errors import DataError
 from connect.transforms.casts import TARGETS, caster
-from connect.transforms.fields import FillConfig, as_map, struct_copy
+from connect.transforms.fields import FillConfig, as_map, check_struct, struct_copy
 from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "casting types"
@@ -69,8 +68,7 @@ class Cast(PartTransform[CastConfig]):
         if self._whole is not None:
             cast = caster(self._whole, schema)
             return Plan(schema, _cast_schema(schema, schema, self._whole), lambda value, record: cast(value))
-        if schema.type is not Type.STRUCT:
-            raise DataError(f"{_PURPOSE} of fields needs a struct, and the schema is of {schema.type.value}")
+        check_struct(schema, _PURPOSE)
         fields = dict(schema.fields)
         casts = []
         for name, kind in self._types.items():

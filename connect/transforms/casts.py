@@ -38,16 +38,16 @@ def caster(target: Type, schema: Schema | None) -> Cast:
 
     It returns None for null, and raises DataError for a value that has no such form.
     """
-    if schema is not None and schema.type in _UNCASTABLE:
-        raise DataError(f"a value of type {schema.type.value} cannot be cast")
     convert = _converter(target, schema)
     logical = _number_of(schema) if target is not Type.STRING else None
+    if logical is not None:
+        convert = _after(logical, convert)
 
     def cast(value: Any) -> Any:
         if value is None:
             return None
         try:
-            return convert(value if logical is None else logical(value))
+            return convert(value)
         except ValueError as e:
             raise DataError(f"cast to {target.value}: {e}") from e
 
@@ -57,11 +57,15 @@ def caster(target: Type, schema: Schema | None) -> Cast:
     def cast_plain(value: Any) -> Any:
         if value is not None and not isinstance(value, _PLAIN):
             raise DataError(f"{type(value).__name__} without schema cannot be cast")
-        if type(value) is int and value != wrapped(value, 64):
+        if type(value) is int and not -(1 << 63) <= value < 1 << 63:
             raise DataError(f"{value} cannot be cast: it has more than 64 bits")
         return cast(value)
 
     return cast_plain
+
+
+def _after(first: Cast, second: Cast) -> Cast:
+    return lambda value: second(first(value))
 
 
 def _number_of(schema: Schema | None) -> Cast | None:
@@ -73,6 +77,8 @@ def _number_of(schema: Schema | None) -> Cast | None:
 
 
 def _converter(target: Type, schema: Schema | None) -> Cast:
+    if schema is not None and schema.type in _UNCASTABLE:
+        return _uncastable
     if target is Type.STRING:
         return lambda value: _text(value, 32 if schema is not None and schema.type is Type.FLOAT32 else 64)
     if target is Type.BOOLEAN:
@@ -98,11 +104,15 @@ def _to_int(bits: int) -> Cast:
 
 
 def _float(value: Any) -> float:
-    if isinstance(value, (int, float, decimal.Decimal)):
-        return float(value)
     if isinstance(value, str):
         return parse_float(value)
+    if isinstance(value, (int, float, decimal.Decimal)):
+        return float(value)
     raise ValueError(f"{type(value).__name__} has no such form")
+
+
+def _uncastable(value: Any) -> Any:
+    raise ValueError("a struct, map or array cannot be cast")
 
 
 def _boolean(value: Any) -> bool:
@@ -116,9 +126,12 @@ def _boolean(value: Any) -> bool:
 
 
 def _text(value: Any, bits: int) -> str:
-    if isinstance(value, bool):
+    kind = type(value)
+    if kind is int or kind is str:
+        return str(value)
+    if kind is bool:
         return "true" if value else "false"
-    if isinstance(value, float):
+    if kind is float:
         return float_text(value, bits)
     if isinstance(value, (dt.date, dt.time)):
         return date_text(to_millis(value))

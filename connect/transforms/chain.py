@@ -11,6 +11,7 @@ from connect.api.records import SinkRecord, SourceRecord
 from connect.api.transform import Predicate, Transform
 from connect.errors import ConfigError, ConnectError
 from connect.transforms.declared import Declared, TransformConfig, examine, full_keys
+from connect.transforms.parts import Configured, copied
 
 _log = logging.getLogger(__name__)
 _P = TypeVar("_P", Transform, Predicate)
@@ -67,10 +68,15 @@ class TransformChain:
             predicates = {
                 alias: _made(plugin, Predicate, plugins) for alias, plugin in declared.predicates.items()
             }
-            steps = [_step(t, _made(t, Transform, plugins), predicates) for t in declared.transforms]
+            transforms = [(t, _made(t, Transform, plugins)) for t in declared.transforms]
         except BaseException:
             _close(plugins)
             raise
+        # A transform of ours changes its record in place: the first of several in a row gets a copy.
+        before = (False, *(isinstance(transform, Configured) for _, transform in transforms))
+        steps = [
+            _step(t, made, predicates, copy) for (t, made), copy in zip(transforms, before, strict=False)
+        ]
         return cls(steps, plugins)
 
     @property
@@ -170,13 +176,23 @@ def _made(declared: Declared, base: type[_P], plugins: list[Transform | Predicat
     return plugin
 
 
-def _step(declared: Declared, transform: Transform, predicates: Mapping[str, Predicate]) -> _Step:
+def _step(
+    declared: Declared, transform: Transform, predicates: Mapping[str, Predicate], follows_copy: bool
+) -> _Step:
+    """Return the step of a transform; `follows_copy` says that its record is the chain's own copy."""
     common = declared.common
     assert isinstance(common, TransformConfig)
-    apply: _Apply = transform.apply
+    apply: _Apply = transform.change if isinstance(transform, Configured) else transform.apply
     if common.predicate:
         apply = _conditional(apply, predicates[common.predicate].test, not common.negate)
+    if isinstance(transform, Configured) and not follows_copy:
+        apply = _on_copy(apply)
     return _Step(declared.alias, type(transform).__name__, apply)
+
+
+def _on_copy(apply: _Apply) -> _Apply:
+    """Return a function that passes a copy of the record on."""
+    return lambda record: apply(copied(record))
 
 
 def _conditional(apply: _Apply, test: Callable[[Any], bool], outcome: bool) -> _Apply:

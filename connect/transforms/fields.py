@@ -46,12 +46,19 @@ def as_struct(value: Any, purpose: str) -> dict[str, Any]:
     return value
 
 
+def check_struct(schema: Schema, purpose: str) -> None:
+    """Raise DataError unless the schema is that of a struct."""
+    if schema.type is not Type.STRUCT:
+        raise DataError(f"{purpose} needs a struct, and the schema is of type {schema.type.value}")
+
+
 def struct_copy(schema: Schema, fill: bool, purpose: str) -> StructCopy:
     """Return a function that copies structs of a schema.
 
     With `fill`, a null field gets the default of its schema. Without, null in a field that is not optional
-    raises DataError. A value that is no struct raises DataError.
+    raises DataError. So does a value that is no struct. Raises DataError if the schema is of another type.
     """
+    check_struct(schema, purpose)
     defaults = tuple(
         (name, field.default) for name, field in schema.fields.items() if field.default is not None
     )

@@ -16,5 +16,5 @@ class Filter(Configured[FilterConfig]):
 
     CONFIG = FilterConfig
 
-    def apply(self, record: R) -> None:
+    def change(self, record: R) -> None:
         """Return None, so that the record is left out."""

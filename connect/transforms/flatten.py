@@ -9,7 +9,7 @@ from typing import Any
 from connect.api.schema import Schema, Type
 from connect.config import Config, setting
 from connect.errors import DataError
-from connect.transforms.fields import as_map, as_struct, struct_of
+from connect.transforms.fields import as_map, as_struct, check_struct, struct_of
 from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "flattening"
@@ -46,8 +46,7 @@ class Flatten(PartTransform[FlattenConfig]):
 
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema. Raises DataError for maps, and for fields that would get one name."""
-        if schema.type is not Type.STRUCT:
-            raise DataError(f"flattening needs a struct, and the schema is of type {schema.type.value}")
+        check_struct(schema, _PURPOSE)
         fields: dict[str, Schema] = {}
         for path, field in self._flat_fields(schema, "", schema.optional, schema.default):
             if path in fields:

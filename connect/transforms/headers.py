@@ -6,7 +6,7 @@ from connect.api.transform import R
 from connect.config import Config, setting
 from connect.transforms.fields import distinct
 from connect.transforms.literals import parse_literal
-from connect.transforms.parts import Configured, copied
+from connect.transforms.parts import Configured
 
 
 class DropHeadersConfig(Config):
@@ -24,11 +24,10 @@ class DropHeaders(Configured[DropHeadersConfig]):
         """Make a set of the names."""
         self._names = frozenset(self.config.headers)
 
-    def apply(self, record: R) -> R:
-        """Return the record without the headers of these names."""
-        changed: R = copied(record)
-        changed.headers = [header for header in record.headers if header[0] not in self._names]
-        return changed
+    def change(self, record: R) -> R:
+        """Remove the headers of these names, and return the record."""
+        record.headers = [header for header in record.headers if header[0] not in self._names]
+        return record
 
 
 class InsertHeaderConfig(Config):
@@ -50,8 +49,7 @@ class InsertHeader(Configured[InsertHeaderConfig]):
         """Parse the value, once for all records."""
         self._header = (self.config.header, *parse_literal(self.config.value_literal))
 
-    def apply(self, record: R) -> R:
-        """Return the record with the header behind its other headers."""
-        changed: R = copied(record)
-        changed.headers = [*record.headers, self._header]
-        return changed
+    def change(self, record: R) -> R:
+        """Add the header behind the other headers, and return the record."""
+        record.headers = [*record.headers, self._header]
+        return record

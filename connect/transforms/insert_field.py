@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from connect.api import schema as s
@@ -79,8 +80,8 @@ class InsertField(PartTransform[InsertFieldConfig]):
         """Make a list of the fields to add."""
         config, constant = self.config, self.config.static_value
         every = (
-            (config.topic_field, s.string, lambda record: record.topic, _same),
-            (config.partition_field, s.int32, lambda record: record.partition, _same),
+            (config.topic_field, s.string, attrgetter("topic"), _same),
+            (config.partition_field, s.int32, attrgetter("partition"), _same),
             (config.offset_field, s.int64, _offset, _same),
             (config.timestamp_field, s.timestamp, _timestamp, _as_datetime),
             (config.static_field, s.string, lambda record: constant, _same),

@@ -12,8 +12,9 @@ _FLOAT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.AS
 _HEX_FLOAT = re.compile(
     r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
 )
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 _NAMED = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
+_FLOAT_CHARACTERS = "0123456789.+-eE"
 _BLANKS = "".join(map(chr, range(33)))
 
 
@@ -44,6 +45,8 @@ def parse_int(text: str, bits: int) -> int:
 
 def parse_float(text: str) -> float:
     """Return the number of Double.parseDouble. Raises ValueError."""
+    if not text.strip(_FLOAT_CHARACTERS):  # as nearly always: Python's float() takes the same texts
+        return float(text)
     stripped = text.strip(_BLANKS)
     if stripped in _NAMED:
         return _NAMED[stripped]

@@ -51,10 +51,14 @@ class MaskField(PartTransform[MaskFieldConfig]):
     CONFIG = MaskFieldConfig
     passes_null = False
 
+    def prepare(self) -> None:
+        """Take the names."""
+        self._names = self.config.fields
+
     def plain(self, value: Any, record: Any) -> Any:
         """Return the map with its fields masked; a field that is not there becomes null."""
         masked = as_map(value, _PURPOSE).copy()
-        for name in self.config.fields:
+        for name in self._names:
             item = masked.get(name)
             masked[name] = None if item is None else self._masked(item, name, None)
         return masked

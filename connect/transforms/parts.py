@@ -33,7 +33,10 @@ class Plan(NamedTuple):
 
 
 class Configured(Transform, Generic[C]):
-    """A transform with its parsed settings in `config`."""
+    """A transform with its parsed settings in `config`, which can change a record in place.
+
+    A chain copies a record once for all transforms of this class in a row.
+    """
 
     config: C
 
@@ -44,6 +47,14 @@ class Configured(Transform, Generic[C]):
 
     def prepare(self) -> None:
         """Override it to compute from `config` what is the same for all records."""
+
+    def change(self, record: R) -> R | None:
+        """Change the record, not its key, value or headers in place, and return it; None leaves it out."""
+        raise NotImplementedError
+
+    def apply(self, record: R) -> R | None:
+        """Return a changed copy of the record, or None to leave it out."""
+        return self.change(copied(record))
 
 
 class PartTransform(Configured[C]):
@@ -75,34 +86,32 @@ class PartTransform(Configured[C]):
 class OnKey(PartTransform[C]):
     """A transform of keys."""
 
-    def apply(self, record: R) -> R:
-        """Return the record with its key changed."""
+    def change(self, record: R) -> R:
+        """Change the key of the record, and return the record."""
         value, schema = record.key, record.key_schema
         if value is None and self.passes_null:
             return record
-        changed: R = copied(record)
         if schema is None:
-            changed.key = self.plain(value, changed)
+            record.key = self.plain(value, record)
         else:
             plan = self._plans.get(id(schema)) or self.plan(schema)
-            changed.key = plan.change(value, changed)
-            changed.key_schema = plan.schema
-        return changed
+            record.key = plan.change(value, record)
+            record.key_schema = plan.schema
+        return record
 
 
 class OnValue(PartTransform[C]):
     """A transform of values."""
 
-    def apply(self, record: R) -> R:
-        """Return the record with its value changed."""
+    def change(self, record: R) -> R:
+        """Change the value of the record, and return the record."""
         value, schema = record.value, record.value_schema
         if value is None and self.passes_null:
             return record
-        changed: R = copied(record)
         if schema is None:
-            changed.value = self.plain(value, changed)
+            record.value = self.plain(value, record)
         else:
             plan = self._plans.get(id(schema)) or self.plan(schema)
-            changed.value = plan.change(value, changed)
-            changed.value_schema = plan.schema
-        return changed
+            record.value = plan.change(value, record)
+            record.value_schema = plan.schema
+        return record

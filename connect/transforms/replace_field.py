@@ -8,7 +8,7 @@ from typing import Any
 from connect.api.schema import Schema
 from connect.config import setting
 from connect.errors import DataError
-from connect.transforms.fields import FillConfig, as_map, distinct, struct_copy, struct_of
+from connect.transforms.fields import FillConfig, as_map, check_struct, distinct, struct_copy, struct_of
 from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "field replacement"
@@ -44,19 +44,23 @@ class ReplaceField(PartTransform[ReplaceFieldConfig]):
 
     def plain(self, value: Any, record: Any) -> Any:
         """Return the map with its remaining fields under their new names."""
-        source = as_map(value, _PURPOSE)
+        return self._selected(as_map(value, _PURPOSE).copy())
+
+    def _selected(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Leave out and rename fields in a dict, and return it."""
         exclude, include, renames = self._exclude, self._include, self._renames
         if include:
-            source = {n: source[n] for n in source if n in include and n not in exclude}
-        elif not renames:
-            result = source.copy()
-            for name in exclude:
-                result.pop(name, None)
-            return result
-        return {renames.get(n, n): source[n] for n in source if n not in exclude}
+            fields = {name: item for name, item in fields.items() if name in include}
+        for name in exclude:
+            fields.pop(name, None)
+        if renames:
+            moved = [(new, fields.pop(old)) for old, new in renames.items() if old in fields]
+            fields.update(moved)
+        return fields
 
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema. Raises DataError if two fields would get one name."""
+        check_struct(schema, _PURPOSE)
         exclude, include = self._exclude, self._include
         names = [n for n in schema.fields if n not in exclude and (not include or n in include)]
         targets = [self._renames.get(n, n) for n in names]
@@ -66,13 +70,8 @@ class ReplaceField(PartTransform[ReplaceFieldConfig]):
         remaining = {n: schema.fields[n] for n in names}
         fields = dict(zip(targets, remaining.values(), strict=True))
         copy = struct_copy(struct_of(schema, remaining), self.config.replace_null_with_default, _PURPOSE)
-        pairs = list(zip(targets, names, strict=True))
-
-        def change(value: Any, record: Any) -> Any:
-            source = copy(value)
-            return {target: source.get(name) for target, name in pairs}
-
-        return Plan(schema, struct_of(schema, fields), change)
+        select = self._selected
+        return Plan(schema, struct_of(schema, fields), lambda value, record: select(copy(value)))
 
 
 class ReplaceFieldKey(ReplaceField, OnKey[ReplaceFieldConfig]):

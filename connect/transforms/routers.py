@@ -9,7 +9,7 @@ from connect.config import Config, setting
 from connect.errors import ConfigError, DataError
 from connect.transforms.date_format import DateFormat
 from connect.transforms.java_regex import compile_java, compile_replacement
-from connect.transforms.parts import Configured, copied
+from connect.transforms.parts import Configured
 
 _CACHED_TOPICS = 1000
 
@@ -44,15 +44,11 @@ class RegexRouter(Configured[RegexRouterConfig]):
         self._replacement = compile_replacement(self.config.replacement, self._regex)
         self._topics: dict[str, str] = {}
 
-    def apply(self, record: R) -> R:
-        """Return the record with its new topic, or itself if the expression does not match."""
+    def change(self, record: R) -> R:
+        """Change the topic if the expression matches, and return the record."""
         topic = record.topic
-        routed = self._topics.get(topic) or self._route(topic)
-        if routed == topic:
-            return record
-        changed: R = copied(record)
-        changed.topic = routed
-        return changed
+        record.topic = self._topics.get(topic) or self._route(topic)
+        return record
 
     def _route(self, topic: str) -> str:
         """Return the new topic, and put it into the cache.
@@ -94,8 +90,8 @@ class TimestampRouter(Configured[TimestampRouterConfig]):
         """Compile the pattern."""
         self._text: Callable[[int], str] = DateFormat(self.config.timestamp_format).format
 
-    def apply(self, record: R) -> R:
-        """Return the record with its new topic. Raises DataError if it has no timestamp."""
+    def change(self, record: R) -> R:
+        """Change the topic, and return the record. Raises DataError if it has no timestamp."""
         timestamp = record.timestamp
         if timestamp is None or timestamp < 0:
             raise DataError("the record has no timestamp")
@@ -103,7 +99,6 @@ class TimestampRouter(Configured[TimestampRouterConfig]):
             text = self._text(timestamp)
         except ValueError as e:
             raise DataError(str(e)) from e
-        changed: R = copied(record)
         topic = self.config.topic_format.replace("${topic}", record.topic)
-        changed.topic = topic.replace("${timestamp}", text)
-        return changed
+        record.topic = topic.replace("${timestamp}", text)
+        return record

@@ -11,7 +11,7 @@ from connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from connect.config import setting
 from connect.errors import ConfigError, DataError
 from connect.transforms.date_format import DateFormat
-from connect.transforms.fields import FillConfig, as_map, as_struct, struct_copy
+from connect.transforms.fields import FillConfig, as_map, struct_copy
 from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
 from connect.transforms.times import MILLIS_PER_DAY, to_datetime, to_millis
 
@@ -120,21 +120,18 @@ class TimestampConverter(PartTransform[TimestampConverterConfig]):
             return Plan(
                 schema, make(optional=schema.optional), lambda value, record: self._converted(value, kind)
             )
-        if schema.type is not Type.STRUCT:
-            raise DataError(f"{_PURPOSE} of a field needs a struct, and the schema is of {schema.type.value}")
         copy = struct_copy(schema, self.config.replace_null_with_default, _PURPOSE)
         fields = dict(schema.fields)
-        field_kind = None
-        if name in fields:
-            field_kind = _kind(fields[name])
-            fields[name] = make(optional=fields[name].optional)
+        field = fields.get(name)
+        if field is not None:
+            fields[name] = make(optional=field.optional)
 
         def change(value: Any, record: Any) -> Any:
             if value is None:
                 return None
-            changed = copy(as_struct(value, _PURPOSE))
-            if field_kind is not None:
-                changed[name] = self._converted(changed.get(name), field_kind)
+            changed = copy(value)
+            if field is not None:
+                changed[name] = self._converted(changed.get(name), _kind(field))
             return changed
 
         updated = Schema(

@@ -11,7 +11,7 @@ from connect.config import setting
 from connect.errors import DataError
 from connect.transforms.field_path import FieldPath, PathConfig
 from connect.transforms.fields import as_map, as_struct, distinct
-from connect.transforms.parts import PartTransform, Plan, copied
+from connect.transforms.parts import PartTransform, Plan
 
 _PURPOSE = "copying fields from value to key"
 
@@ -32,18 +32,17 @@ class ValueToKey(PartTransform[ValueToKeyConfig]):
         version = self.config.field_syntax_version
         self._paths = [FieldPath(text, version, "fields") for text in self.config.fields]
 
-    def apply(self, record: R) -> R:
-        """Return the record with its key replaced."""
+    def change(self, record: R) -> R:
+        """Replace the key of the record, and return the record."""
         value, schema = record.value, record.value_schema
-        changed: R = copied(record)
         if schema is None:
-            changed.key = self.plain(value, record)
-            changed.key_schema = None
+            record.key = self.plain(value, record)
+            record.key_schema = None
         else:
             plan = self._plans.get(id(schema)) or self.plan(schema)
-            changed.key = plan.change(value, record)
-            changed.key_schema = plan.schema
-        return changed
+            record.key = plan.change(value, record)
+            record.key_schema = plan.schema
+        return record
 
     def plain(self, value: Any, record: Any) -> Any:
         """Return the key for a value without schema; a field that is not there is null."""
