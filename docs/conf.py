@@ -42,6 +42,7 @@ GROUPS = {
             "cluster",
             "client",
             "connect",
+            "transforms",
             "streams",
             "mirror",
             "spark",
