@@ -83,6 +83,8 @@ def _converter(target: Type, schema: Schema | None) -> Cast:
         return lambda value: _text(value, 32 if schema is not None and schema.type is Type.FLOAT32 else 64)
     if target is Type.BOOLEAN:
         return _boolean
+    if target is Type.FLOAT64 and schema is not None and schema.type is Type.STRING:
+        return parse_float
     if target is Type.FLOAT32:
         return lambda value: as_float32(_float(value))
     return _float if target is Type.FLOAT64 else _to_int(BITS[target])

@@ -65,7 +65,9 @@ def struct_copy(schema: Schema, fill: bool, purpose: str) -> StructCopy:
     required = tuple(name for name, _ in defaults if not schema.fields[name].optional)
 
     def copy(value: Any) -> dict[str, Any]:
-        return as_struct(value, purpose).copy()
+        if not isinstance(value, dict):
+            as_struct(value, purpose)
+        return value.copy()  # type: ignore[no-any-return]
 
     def copy_filled(value: Any) -> dict[str, Any]:
         copied = as_struct(value, purpose).copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import decimal
 from collections.abc import Callable
@@ -31,6 +32,12 @@ _NULLS: dict[type, Callable[[], Any]] = {
     dict: dict,
 }
 """The null-equivalents by the types of the values."""
+_SAMPLES: dict[Type, Any] = {
+    **dict.fromkeys((*_BITS, Type.INT64), 1),
+    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), 1.0),
+    Type.STRING: "text",
+}
+"""A value of each type whose mask does not depend on the value."""
 
 
 class MaskFieldConfig(FillConfig):
@@ -66,10 +73,15 @@ class MaskField(PartTransform[MaskFieldConfig]):
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema, which stays as it is."""
         copy = struct_copy(schema, self.config.replace_null_with_default, _PURPOSE)
-        fields = [(name, schema.fields[name]) for name in self.config.fields if name in schema.fields]
+        fields = [(name, schema.fields[name]) for name in self._names if name in schema.fields]
+        masks = self._constants(fields)
+        fields = [(name, field) for name, field in fields if name not in masks]
 
         def change(value: Any, record: Any) -> Any:
             masked = copy(value)
+            for name, mask in masks.items():
+                if masked.get(name) is not None:
+                    masked[name] = mask
             for name, field in fields:
                 item = masked.get(name)
                 if item is not None:
@@ -77,6 +89,15 @@ class MaskField(PartTransform[MaskFieldConfig]):
             return masked
 
         return Plan(schema, schema, change)
+
+    def _constants(self, fields: list[tuple[str, Schema]]) -> dict[str, Any]:
+        """Return the masks of fields whose type alone says what they are; not those that raise DataError."""
+        masks: dict[str, Any] = {}
+        for name, field in fields:
+            if field.name is None and field.type in _SAMPLES:
+                with contextlib.suppress(DataError):
+                    masks[name] = self._masked(_SAMPLES[field.type], name, field)
+        return masks
 
     def _masked(self, value: Any, name: str, field: Schema | None) -> Any:
         replacement = self.config.replacement
