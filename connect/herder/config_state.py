@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from connect.herder.runs import TargetState
+from connect.stores.config_records import COMMIT, CONNECTOR, TARGET_STATE, TASK
 
 _log = logging.getLogger(__name__)
 
 Properties: TypeAlias = Mapping[str, str]
-CONNECTOR, TASK, COMMIT, TARGET_STATE = "connector-", "task-", "commit-", "target-state-"
 
 
 class ConfigState:

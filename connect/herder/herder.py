@@ -8,15 +8,15 @@ run of a connector; a runtime compares that with what runs, whenever `read` retu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
 
 from connect.errors import NotFound
-from connect.herder.config_state import COMMIT, CONNECTOR, TARGET_STATE, TASK, ConfigState, Properties
+from connect.herder.config_state import ConfigState, Properties
 from connect.herder.runs import ConnectorRun, Runs, TargetState, TaskRun
+from connect.stores.config_records import COMMIT, CONNECTOR, TARGET_STATE, TASK, ConfigRecord
 
-ConfigRecord: TypeAlias = tuple[str, Mapping[str, Any] | None]
-"""Key and value; None deletes the key."""
+__all__ = ["ConfigRecord", "Herder"]
+
 _CONNECTOR_ITSELF = -1
 
 

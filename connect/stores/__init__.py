@@ -1,6 +1,25 @@
-"""Stores of source offsets."""
+"""Stores of configs, statuses and source offsets: in a group's topics, in a file, in memory."""
 
+from connect.stores.config_records import ConfigRecord
+from connect.stores.config_topic import ConfigTopic
 from connect.stores.file_offsets import FileOffsetStore
+from connect.stores.offset_topic import OffsetTopic
 from connect.stores.offsets import ConnectorOffsets, OffsetStore
+from connect.stores.status import StatusStore, StoredStatus, TopicUse
+from connect.stores.status_topic import StatusTopic
+from connect.stores.topic_log import InternalTopic, TopicLog
 
-__all__ = ["ConnectorOffsets", "FileOffsetStore", "OffsetStore"]
+__all__ = [
+    "ConfigRecord",
+    "ConfigTopic",
+    "ConnectorOffsets",
+    "FileOffsetStore",
+    "InternalTopic",
+    "OffsetStore",
+    "OffsetTopic",
+    "StatusStore",
+    "StatusTopic",
+    "StoredStatus",
+    "TopicLog",
+    "TopicUse",
+]
