@@ -2,6 +2,17 @@
 
 from connect.herder.config_state import ConfigState
 from connect.herder.herder import Herder
+from connect.herder.requests import RestartRequest
 from connect.herder.runs import ConnectorRun, Runs, TargetState, TaskRun
+from connect.herder.session_key import SessionKey
 
-__all__ = ["ConfigState", "ConnectorRun", "Herder", "Runs", "TargetState", "TaskRun"]
+__all__ = [
+    "ConfigState",
+    "ConnectorRun",
+    "Herder",
+    "RestartRequest",
+    "Runs",
+    "SessionKey",
+    "TargetState",
+    "TaskRun",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from connect.stores.topic_log import InternalTopic
+from connect.stores.internal_topic import InternalTopic
 from kafka_client import Client
 
 

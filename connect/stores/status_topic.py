@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from connect.stores.internal_topic import InternalTopic
 from connect.stores.status import StoredStatus, TopicUse
-from connect.stores.topic_log import InternalTopic
 from kafka_client import Client
 
 

@@ -83,6 +83,7 @@ def test_a_deleted_connector_leaves_nothing():
         ("target-state-a", {"state": "PAUSED"}),
     )
     assert state.apply("connector-a", None) == "a"
+    assert state.apply("target-state-a", None) == "a"
     state.apply("connector-a", config(x="2"))
     assert (state.task_configs("a"), state.target("a"), state.planned_with("a")) == (
         [],
