@@ -1,7 +1,9 @@
 """FileOffsetStore: a standalone worker's offsets in one file (`offset.storage.file.filename`).
 
 The file is JSON lines, `[["connector",{partition}],{offset}]`, written whole to a temporary file beside it,
-fsynced and renamed: a crash leaves the old or the new one. A lock keeps a second worker from it.
+fsynced and renamed: a crash leaves the old or the new one. A lock keeps a second worker from it. Keys stay in
+the file byte for byte as they are, and are looked up by their normal form. The file of a Java worker is
+another one, a serialized HashMap.
 """
 
 from __future__ import annotations
@@ -10,20 +12,23 @@ import asyncio
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from connect.errors import ConfigError, ConnectError
+from connect.stores.offset_keys import normal_form
 
+_DECODER = json.JSONDecoder()
 _KEY = "offset.storage.file.filename"
 
 
 class FileOffsetStore:
     """A store of source offsets in a file. Open it with `FileOffsetStore.open(path)`, and `close` it."""
 
-    def __init__(self, path: Path, offsets: dict[bytes, bytes], lock: int) -> None:
+    def __init__(self, path: Path, offsets: dict[bytes, tuple[bytes, bytes]], lock: int) -> None:
         self._path = path
         self._offsets = offsets
+        """Key as written and value, by the key's normal form."""
         self._lock = lock
         self._writing = asyncio.Lock()
         self._puts: set[asyncio.Task[None]] = set()
@@ -52,7 +57,15 @@ class FileOffsetStore:
 
     def get(self, key: bytes) -> bytes | None:
         """Return the offset stored under `key`, or None."""
-        return self._offsets.get(key)
+        stored = self._offsets.get(key) or self._offsets.get(normal_form(key))
+        return None if stored is None else stored[1]
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the keys of all stored offsets, in their normal form."""
+        return list(self._offsets)
+
+    async def refresh(self) -> None:
+        """Return at once: no other worker writes the file."""
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
         """Write the file again with these changes, and return once it is synced.
@@ -66,7 +79,13 @@ class FileOffsetStore:
 
     async def _put(self, offsets: Mapping[bytes, bytes | None]) -> None:
         async with self._writing:
-            changed = {k: v for k, v in {**self._offsets, **offsets}.items() if v is not None}
+            changed = dict(self._offsets)
+            for key, value in offsets.items():
+                normal = normal_form(key)
+                if value is None:
+                    changed.pop(normal, None)
+                else:
+                    changed[normal] = (changed[normal][0] if normal in changed else key, value)
             try:
                 await asyncio.to_thread(_write, self._path, changed)
             except OSError as e:
@@ -74,26 +93,30 @@ class FileOffsetStore:
             self._offsets = changed
 
 
-def _read(path: Path) -> dict[bytes, bytes]:
+def _read(path: Path) -> dict[bytes, tuple[bytes, bytes]]:
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return {}
     try:
-        pairs = [json.loads(line) for line in lines if line]
-        return {_dump(key): _dump(value) for key, value in pairs}
-    except (ValueError, TypeError) as e:
+        pairs = [_pair(line.decode()) for line in lines if line]
+        return {normal_form(key): (key, value) for key, value in pairs}
+    except (ValueError, TypeError, RecursionError) as e:
         raise ConfigError(_KEY, path, f"holds something else than source offsets: {e}") from e
 
 
-def _dump(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
+def _pair(line: str) -> tuple[bytes, bytes]:
+    """Return key and value of a line as they are written there. Raises ValueError."""
+    _, _ = json.loads(line)
+    inside = line.strip()[1:-1].strip()
+    _, end = _DECODER.raw_decode(inside)
+    return inside[:end].encode(), inside[end:].lstrip().removeprefix(",").strip().encode()
 
 
-def _write(path: Path, offsets: Mapping[bytes, bytes]) -> None:
+def _write(path: Path, offsets: Mapping[bytes, tuple[bytes, bytes]]) -> None:
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
-        file.writelines(b"[%b,%b]\n" % pair for pair in offsets.items())
+        file.writelines(b"[%b,%b]\n" % pair for pair in offsets.values())
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

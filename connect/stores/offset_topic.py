@@ -2,36 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from connect.stores.internal_topic import InternalTopic
-from kafka_client import Client
+from connect.stores.offset_keys import normal_form
+from connect.stores.topic_log import LogRecord, TopicLog
+from kafka_client import Client, partition_for_key
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The value of one spelling of a key, and where it stands in the topic."""
+
+    value: bytes | None
+    offset: int
+    timestamp: int
+    is_read: bool
+    """False for what was put, and not read back yet."""
 
 
 class OffsetTopic:
-    """An OffsetStore in a topic. Open it with `await OffsetTopic.open(...)`, and `close` it."""
+    """An OffsetStore in a topic. Open it with `await OffsetTopic.open(...)`, and `close` it.
+
+    A key that was read is written byte for byte as it was first seen, in whatever spelling it is put. If the
+    topic has several spellings of a source partition, the newest counts, and the next `put` deletes the rest.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._log: TopicLog
+        self._stored: dict[bytes, dict[bytes, _Stored]] = {}
+        """By normal form and spelling."""
 
     @classmethod
     async def open(cls, client: Client, topic: InternalTopic, *, exactly_once: bool = False) -> OffsetTopic:
-        """Read the topic whole; with `exactly_once` no offset of an aborted or open transaction counts."""
-        raise NotImplementedError
+        """Read the topic whole; with `exactly_once` no offset of an aborted or open transaction counts.
+
+        Raises what `InternalTopic.ensure` raises.
+        """
+        store = cls()
+        store._log = await TopicLog.open(
+            client,
+            topic,
+            store._read,
+            isolation_level="read_committed" if exactly_once else "read_uncommitted",
+        )
+        return store
+
+    @property
+    def topic(self) -> str:
+        """The topic's name, for a sender that writes offsets in a task's transaction."""
+        return self._log.topic.name
 
     def get(self, key: bytes) -> bytes | None:
         """Return the offset stored under `key`, or None."""
-        raise NotImplementedError
+        stored = [each for each in self._spellings(key).values() if each.value is not None]
+        return max(stored, key=lambda each: each.timestamp).value if stored else None
 
     def keys(self) -> Iterable[bytes]:
         """Return the keys of all stored offsets, in their normal form."""
-        raise NotImplementedError
+        return [key for key in self._stored if self.get(key) is not None]
+
+    def as_written(
+        self, offsets: Mapping[bytes, bytes | None]
+    ) -> dict[int, list[tuple[bytes, bytes | None]]]:
+        """Return the records that store these offsets, by the topic's partition."""
+        parts: dict[int, list[tuple[bytes, bytes | None]]] = {}
+        for key, value in offsets.items():
+            first, *others = list(self._spellings(key)) or [key]
+            for spelling, each in [(first, value), *((other, None) for other in others)]:
+                partition = partition_for_key(spelling, self._log.partition_count)
+                parts.setdefault(partition, []).append((spelling, each))
+        return parts
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
-        """Store these offsets, and return once all in-sync replicas have them. None deletes its key."""
-        raise NotImplementedError
+        """Store these offsets, and return once all in-sync replicas have them. None deletes its key.
+
+        Brokers that are away are waited for. After an error some of the offsets may be stored. `get` returns
+        what was put as soon as this returns.
+        """
+        parts = self.as_written(offsets)
+        firsts = await self._log.send([pair for part in parts.values() for pair in part])
+        now = int(self._clock() * 1000)
+        if any(first < 0 for first in firsts.values()):
+            await self.refresh()
+            return
+        for partition, part in parts.items():
+            first, is_read = firsts[partition], self._log.position(partition) >= firsts[partition] + len(part)
+            for spelling, value in part:
+                if not is_read:
+                    self._set(spelling, _Stored(value, first, now, is_read=False))
 
     async def refresh(self) -> None:
         """Read what others have stored until now."""
-        raise NotImplementedError
+        await self._log.read_to_end()
 
     async def close(self) -> None:
         """Stop following."""
-        raise NotImplementedError
+        await self._log.close()
+
+    def _spellings(self, key: bytes) -> dict[bytes, _Stored]:
+        if (spellings := self._stored.get(key)) is not None:
+            return spellings
+        return self._stored.get(normal_form(key), {})
+
+    def _read(self, records: list[LogRecord]) -> None:
+        for record in records:
+            self._set(record.key, _Stored(record.value, record.offset, record.timestamp, is_read=True))
+
+    def _set(self, spelling: bytes, stored: _Stored) -> None:
+        normal = normal_form(spelling)
+        spellings = self._stored.setdefault(normal, {})
+        before = spellings.get(spelling)
+        # What is read may be older than what was put, and what was put older than what was read meanwhile.
+        is_newer = before is None or before.is_read == stored.is_read or stored.offset >= before.offset
+        if is_newer and stored.value is None and stored.is_read:
+            spellings.pop(spelling, None)
+        elif is_newer:
+            spellings[spelling] = stored
+        if not spellings:
+            del self._stored[normal]

@@ -1,16 +1,17 @@
 """Source offsets: the interface of a store, and a connector's view of it.
 
-A key is the JSON text `["connector",{"filename":"a"}]`, with the partition's keys sorted so that one
-partition has one key; the value is the JSON of the offset, or None to forget it. Kafka's own form.
+A key is the JSON text `["connector",{"filename":"a"}]`; the value is the JSON of the offset, or None to
+forget it: Kafka's own form. Here the partition's fields are sorted, so that one partition has one key. A Java
+worker writes them in another order; stores know all spellings of a key (`offset_keys`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from connect.errors import DataError
+from connect.stores import json_documents
 
 
 class OffsetStore(Protocol):
@@ -20,19 +21,23 @@ class OffsetStore(Protocol):
         """Return the offset stored under `key`, or None."""
         ...
 
-    async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
-        """Store all of these offsets or, after an error, none. A value of None deletes its key."""
+    def keys(self) -> Iterable[bytes]:
+        """Return the keys of all stored offsets, in their normal form."""
         ...
 
+    async def refresh(self) -> None:
+        """Read what other workers have stored until now."""
+        ...
 
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
+        """Store these offsets; after an error none or, in a topic, some are stored. None deletes its key."""
+        ...
 
 
 def _document(what: str, value: Mapping[str, Any], *before: str) -> bytes:
     try:
         document = dict(value)
-        return _json([*before, document] if before else document).encode()
+        return json_documents.encode([*before, document] if before else document, sort_keys=True)
     except (TypeError, ValueError) as e:
         raise DataError(f"a {what} must be a dict of JSON values, not {value!r}: {e}") from e
 
@@ -55,7 +60,7 @@ class ConnectorOffsets:
     def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the last committed source offset of a source partition, or None."""
         stored = self._store.get(self.key(partition))
-        return None if stored is None else json.loads(stored)
+        return None if stored is None else json_documents.decode(stored)
 
     async def commit(self, offsets: Mapping[bytes, bytes]) -> None:
         """Store offsets in the form `encode` returns, by the keys `key` returns."""

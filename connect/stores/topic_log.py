@@ -13,6 +13,7 @@ from connect.stores.internal_topic import InternalTopic
 from kafka_client import (
     NO_TIMEOUT_MS,
     Admin,
+    Backoff,
     BatchFetcher,
     BatchProducer,
     Client,
@@ -134,6 +135,14 @@ class TopicLog:
                 raise first
             offsets[partition] = -1 if first is None else first
         return offsets
+
+    def position(self, partition: int) -> int:
+        """Return the offset after the last record of a partition that `on_records` was given."""
+        return self._positions[TopicPartition(self.topic.name, partition)]
+
+    def backoff(self) -> Backoff:
+        """Return a new backoff, with the client's retry settings."""
+        return self._client.backoff()
 
     async def read_to_end(self) -> None:
         """Return once everything that the topic held at the call has been given to `on_records`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connect.api.records import SinkRecord, SourceRecord
@@ -28,6 +28,13 @@ class MemoryOffsetStore:
     def get(self, key: bytes) -> bytes | None:
         """Return the offset stored under `key`, or None."""
         return self.offsets.get(key)
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the keys of all stored offsets."""
+        return list(self.offsets)
+
+    async def refresh(self) -> None:
+        """Return at once: nobody else stores anything."""
 
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
         """Store `offsets`; a value of None deletes its key."""
