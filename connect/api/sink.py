@@ -122,5 +122,17 @@ class SinkConnector:
         """
         raise NotImplementedError
 
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> MaybeAwaitable[bool | None]:
+        """Check the offsets that a user wants to set, before the group's are altered (KIP-875).
+
+        `offsets` has the next record's offset per partition, None for one to be deleted. Called on an object
+        that was not started, while the connector is stopped. Raise ConnectError, and nothing is changed;
+        raise NotImplementedError if offsets of this sink cannot be altered. Return True if the group's
+        offsets are all that there is, or if this method altered those that the target keeps.
+        """
+        return None
+
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened."""

@@ -140,5 +140,19 @@ class SourceConnector:
         """
         raise NotImplementedError
 
+    def alter_offsets(
+        self,
+        config: Mapping[str, str],
+        offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+    ) -> MaybeAwaitable[bool | None]:
+        """Check the offsets that a user wants to set, before they are stored (KIP-875).
+
+        `offsets` has source partitions with their new offsets, None for one to be deleted. Called on an
+        object that was not started, while the connector is stopped. Raise ConnectError, and nothing is
+        changed; raise NotImplementedError if offsets of this source cannot be altered. Return True if the
+        worker's offsets are all that there is, or if this method altered those that the source keeps.
+        """
+        return None
+
     def stop(self) -> MaybeAwaitable[None]:
         """Release what `start` opened. Called also when the connector is paused, while its tasks wait."""

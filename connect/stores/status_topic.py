@@ -1,7 +1,7 @@
 """StatusTopic: statuses in a group's status topic; Kafka's KafkaStatusBackingStore.
 
-Of each key the last value that was put waits until it is sent. So the queue is as long as there are connectors,
-tasks and topics. What is returned is what the topic holds, as far as it was read.
+Of each key the last value that was put waits until it is sent. So the queue is bounded by the number of
+connectors, tasks and topics. What is returned is what the topic holds, as far as it was read.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ async def test_a_status_of_a_newer_generation_stays(client: Client, topic: Inter
 async def test_what_waits_for_a_broker_is_looked_at_again_before_it_is_sent(
     client: Client, topic: InternalTopic
 ):
-    """A worker that was cut off does not report its former tasks as its own."""
+    """Check that a worker that was cut off does not report its former tasks as its own."""
     store = await StatusTopic.open(client, topic)
     store.put("a", status(), task=0)
     await store.flush()
