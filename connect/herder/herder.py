@@ -48,9 +48,12 @@ class Herder:
         }
         return Runs(connector, tasks)
 
-    def put_connector(self, name: str, config: Properties) -> list[ConfigRecord]:
-        """Return the records that create a connector or change its config."""
-        return [(CONNECTOR + name, {"properties": dict(config)})]
+    def put_connector(
+        self, name: str, config: Properties, target: TargetState | None = None
+    ) -> list[ConfigRecord]:
+        """Return the records that create a connector, in a target state if one is given, or change it."""
+        record: ConfigRecord = (CONNECTOR + name, {"properties": dict(config)})
+        return [record] if target is None else [_target_record(name, target), record]
 
     def delete_connector(self, name: str) -> list[ConfigRecord]:
         """Return the records that delete a connector. Raises NotFound if there is none."""
@@ -63,8 +66,7 @@ class Herder:
         STOPPED has no form that workers before Kafka 3.5 know: they read PAUSED, and no tasks (KIP-875).
         """
         self._check(name)
-        before = TargetState.PAUSED if target is TargetState.STOPPED else target
-        state: ConfigRecord = (TARGET_STATE + name, {"state": before.value, "state.v2": target.value})
+        state = _target_record(name, target)
         if target is TargetState.STOPPED:
             return [*self._task_records(name, []), state]
         return [state]
@@ -108,3 +110,8 @@ class Herder:
     def _check(self, name: str) -> None:
         if name not in self.config.connectors:
             raise NotFound(f"no connector {name}")
+
+
+def _target_record(name: str, target: TargetState) -> ConfigRecord:
+    before = TargetState.PAUSED if target is TargetState.STOPPED else target
+    return TARGET_STATE + name, {"state": before.value, "state.v2": target.value}

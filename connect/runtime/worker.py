@@ -19,7 +19,7 @@ from connect.herder.herder import ConfigRecord
 from connect.runtime.client_settings import group_id, is_client_key
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
-from connect.runtime.connector_check import check_config
+from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
@@ -56,7 +56,12 @@ class Worker:
         self._on_change = on_change
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
-        self._herder = Herder()
+        self.herder = Herder()
+        """The connectors' configs and targets, in memory."""
+        self.topics: dict[str, set[str]] = {}
+        """The topics that each connector has used (KIP-558)."""
+        self._checked: dict[str, CheckedConfig] = {}
+        """The last config of each connector that passed the check."""
         self._startings = Startings()
         self._registrations = ExitStack()
         """Removes this worker's metrics from the registry."""
@@ -77,6 +82,7 @@ class Worker:
             await self._close()
             raise
         self._admin = Admin(self._client)
+        self._cluster_id = (await self._client.metadata([])).cluster_id or ""
         self._parts = WorkerParts(
             worker_id=self.worker_id,
             config=self.config,
@@ -102,28 +108,46 @@ class Worker:
 
         Raises ConfigError or NotFound for an invalid config; later failures are in its status.
         """
-        checked = check_config(self.config, raw)
+        checked = self.check(raw)
         name = checked.name
         if name in self._connectors:
             raise ConfigError("name", name, "is the name of another connector already")
-        self._connectors[name] = WorkerConnector(self._parts, checked)
-        self._write(self._herder.put_connector(name, checked.config))
-        await self._connectors[name].settled()
+        await self.write(self.herder.put_connector(name, checked.config))
         return name
+
+    def check(self, raw: Mapping[str, Any]) -> CheckedConfig:
+        """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
+        name = str(raw.get("name"))
+        if name not in self._checked or self._checked[name].config != raw:
+            self._checked[name] = check_config(self.config, raw)
+        return self._checked[name]
+
+    async def write(self, records: Iterable[ConfigRecord]) -> None:
+        """Apply records of the herder's, and wait until everything runs as it should or has failed."""
+        changed = self._apply(records)
+        await asyncio.gather(*(self._connectors[name].settled() for name in changed))
 
     async def delete_connector(self, name: str) -> None:
         """Stop and remove a connector. Its offsets remain stored. Raises NotFound if there is none."""
-        self._write(self._herder.delete_connector(name))
+        self._apply(self.herder.delete_connector(name))
         await self._connectors[name].close()
-        del self._connectors[name]
+        del self._connectors[name], self._checked[name]
+        self.topics.pop(name, None)
 
     async def restart_connector(self, name: str) -> None:
         """Stop a connector and its tasks and start them again, in their target state."""
-        connector = self._connector(name)
-        connector.check_abandoned()
-        self._herder.restart(name, range(len(self._herder.runs(name).tasks)), connector=True)
+        await self.restart(name, range(len(self.herder.runs(name).tasks)), connector=True)
+
+    async def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
+        """Stop some tasks and, if asked, the connector itself, and start them again.
+
+        Raises NotFound if there is no such connector or task, ConnectError if too many of the plugin's calls
+        have not returned.
+        """
+        self._connector(name).check_abandoned()
+        self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
-        await connector.settled()
+        await self._connectors[name].settled()
 
     async def restart_task(self, name: str, task_id: int) -> None:
         """Stop one task and start it again from its committed offsets, for example after a failure.
@@ -132,22 +156,22 @@ class Worker:
         too many of the plugin's calls have not returned.
         """
         connector = self._connector(name)
-        self._herder.restart(name, [task_id], connector=False)
+        self.herder.restart(name, [task_id], connector=False)
         self._reconcile(name)
         await connector.settled()
         connector.check_abandoned()
 
     def pause_connector(self, name: str) -> None:
         """Pause a connector and its tasks, until it is resumed; the tasks keep their resources."""
-        self._write(self._herder.set_target(name, TargetState.PAUSED))
+        self._apply(self.herder.set_target(name, TargetState.PAUSED))
 
     def stop_connector(self, name: str) -> None:
         """Stop a connector and remove its tasks, until it is resumed; its config remains."""
-        self._write(self._herder.set_target(name, TargetState.STOPPED))
+        self._apply(self.herder.set_target(name, TargetState.STOPPED))
 
     def resume_connector(self, name: str) -> None:
         """Resume a connector that is paused or stopped; its tasks are planned again."""
-        self._write(self._herder.set_target(name, TargetState.STARTED))
+        self._apply(self.herder.set_target(name, TargetState.STARTED))
 
     def status(self) -> list[dict[str, Any]]:
         """Return every connector's status report, in the order of their starts."""
@@ -188,17 +212,35 @@ class Worker:
             if connector.name in behind and await self._caught_up(connector, behind[connector.name]):
                 del behind[connector.name]
 
-    def _write(self, records: Iterable[ConfigRecord]) -> None:
-        """Write records of the config topic: here they are read back at once."""
-        for name in self._herder.read(records):
+    def report(self, name: str) -> dict[str, Any]:
+        """Return one connector's status report. Raises NotFound if there is none."""
+        return self._connector(name).report()
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster."""
+        return self._cluster_id
+
+    def _apply(self, records: Iterable[ConfigRecord]) -> list[str]:
+        """Read records of the config topic back at once. Return the names of changed connectors."""
+        changed = self.herder.read(records)
+        for name in changed:
             self._reconcile(name)
+        return changed
 
     def _reconcile(self, name: str) -> None:
-        connector = self._connectors[name]
-        connector.reconcile(connector.checked, self._herder.runs(name))
+        runs, connector = self.herder.runs(name), self._connectors.get(name)
+        if runs.connector is None:
+            if connector is not None:
+                connector.reconcile(connector.checked, runs)
+            return
+        checked = self.check(runs.connector.config)
+        if connector is None:
+            connector = self._connectors[name] = WorkerConnector(self._parts, checked)
+        connector.reconcile(checked, runs)
 
     def _take_plan(self, name: str, task_configs: Sequence[Properties]) -> None:
-        self._write(self._herder.put_plan(name, task_configs))
+        self._apply(self.herder.put_plan(name, task_configs))
 
     def _note_change(self) -> None:
         self._changed.set()

@@ -1,0 +1,167 @@
+"""HerderService: the requests to a worker that are the same alone and in a group.
+
+A subclass says where the records of a request go, who may serve it, and where statuses are. The documents
+have the shapes of Kafka Connect's REST interface.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeAlias
+
+from connect.errors import AlreadyExists, BadRequest, MillstreamError, NotFound
+from connect.herder import Herder, TargetState
+from connect.herder.config_state import Properties
+from connect.herder.herder import ConfigRecord
+from connect.herder.restart_plan import RestartPlan
+from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.plugins import connector_class, connector_type
+from connect.runtime.worker_config import WorkerConfig
+
+Document: TypeAlias = dict[str, Any]
+
+
+class HerderService(ABC):
+    """Requests about connectors, by what a herder knows of them."""
+
+    def __init__(self, config: WorkerConfig, herder: Herder) -> None:
+        self._worker_config = config
+        self._herder = herder
+
+    @abstractmethod
+    def _check_serving(self, *, changes: bool) -> None:
+        """Return if this worker serves a request now. Raises Rebalancing or, for changes, NotLeader."""
+
+    @abstractmethod
+    async def _write(self, records: Iterable[ConfigRecord]) -> None:
+        """Write records of the config topic, and return once they are read back."""
+
+    @abstractmethod
+    def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
+        """Return the status of a connector, None if it has none, and of its tasks by number."""
+
+    def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
+        """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
+        return check_config(self._worker_config, raw)
+
+    # --- reading ---
+
+    def connectors(self) -> list[str]:
+        """Return the names of all connectors."""
+        self._check_serving(changes=False)
+        return list(self._herder.config.connectors)
+
+    def connector_info(self, name: str) -> Document:
+        """Return `{name, config, tasks: [{connector, task}], type}`."""
+        self._check_serving(changes=False)
+        config = self._config(name)
+        tasks = [{"connector": name, "task": n} for n in range(len(self._tasks(name)))]
+        return {"name": name, "config": dict(config), "tasks": tasks, "type": type_of(config)}
+
+    def connector_status(self, name: str) -> Document:
+        """Return `{name, connector: {state, worker_id, version, trace?}, tasks: [{id, ...}], type}`."""
+        connector, tasks = self._rows(name)
+        if connector is None:
+            raise NotFound(f"No status found for connector {name}")
+        config = self._herder.config.connectors.get(name, {})
+        rows = [{"id": number, **tasks[number]} for number in sorted(tasks)]
+        return {"name": name, "connector": connector, "tasks": rows, "type": type_of(config)}
+
+    def task_configs(self, name: str) -> list[Document]:
+        """Return `[{id: {connector, task}, config}]`."""
+        self._check_serving(changes=False)
+        self._config(name)
+        return [
+            {"id": {"connector": name, "task": number}, "config": dict(config)}
+            for number, config in enumerate(self._tasks(name))
+        ]
+
+    def task_status(self, name: str, task: int) -> Document:
+        """Return `{id, state, worker_id, version, trace?}`."""
+        rows = self._rows(name)[1]
+        if task not in rows:
+            raise NotFound(f"No status found for task {name}-{task}")
+        return {"id": task, **rows[task]}
+
+    # --- changes ---
+
+    async def create_connector(
+        self, name: str, config: Mapping[str, str], initial_state: TargetState | None = None
+    ) -> Document:
+        """Create a connector and return its info. Raises AlreadyExists if there is one (KIP-980)."""
+        self._check_serving(changes=True)
+        if name in self._herder.config.connectors:
+            raise AlreadyExists(f"Connector {name} already exists")
+        return await self._put(name, config, initial_state)
+
+    async def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, Document]:
+        """Create a connector or replace its config. Return True if it is new, and its info."""
+        self._check_serving(changes=True)
+        is_new = name not in self._herder.config.connectors
+        return is_new, await self._put(name, config, None)
+
+    async def patch_config(self, name: str, patch: Mapping[str, str | None]) -> Document:
+        """Change some keys of a config, None deletes a key, and return the connector's info (KIP-477)."""
+        self._check_serving(changes=True)
+        patched = {**self._config(name), **patch}
+        return await self._put(name, {k: v for k, v in patched.items() if v is not None}, None)
+
+    async def delete_connector(self, name: str) -> None:
+        """Delete a connector."""
+        self._check_serving(changes=True)
+        await self._write(self._herder.delete_connector(name))
+
+    async def set_target(self, name: str, target: TargetState) -> None:
+        """Start, pause or stop a connector."""
+        self._check_serving(changes=target is TargetState.STOPPED)
+        await self._write(self._herder.set_target(name, target))
+
+    async def put_logger_level(self, logger: str, level: str) -> None:
+        """Set a logger's level (KIP-976). Raises BadRequest for a level that there is not."""
+        set_logger_level(logger, level)
+
+    async def _put(self, name: str, raw: Mapping[str, str], target: TargetState | None) -> Document:
+        checked = self._check({**raw, "name": name})
+        await self._write(self._herder.put_connector(name, checked.config, target))
+        return self.connector_info(name)
+
+    def _restart_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> RestartPlan:
+        status = self.connector_status(name)
+        return RestartPlan.of(status, include_tasks=include_tasks, only_failed=only_failed)
+
+    def _config(self, name: str) -> Properties:
+        if name not in self._herder.config.connectors:
+            raise NotFound(f"Connector {name} not found")
+        return self._herder.config.connectors[name]
+
+    def _tasks(self, name: str) -> list[Properties]:
+        return self._herder.config.task_configs(name)
+
+
+def type_of(config: Mapping[str, str]) -> str:
+    """Return `source`, `sink` or, for a plugin that cannot be loaded, `unknown`."""
+    try:
+        return connector_type(connector_class(config["connector.class"]))
+    except (MillstreamError, KeyError):
+        return "unknown"
+
+
+def own_version() -> str:
+    """Return Millstream's version, "unknown" for a source tree that is not installed."""
+    try:
+        return version("millstream")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def set_logger_level(logger: str, level: str) -> None:
+    """Set a logger's level in this process. Raises BadRequest for a level that there is not."""
+    levels = {"TRACE": "DEBUG", "FATAL": "CRITICAL", "WARN": "WARNING", "OFF": "CRITICAL"}
+    name = level.upper()
+    number = logging.getLevelNamesMapping().get(levels.get(name, name))
+    if number is None:
+        raise BadRequest(f"{level!r} is no logging level; use TRACE, DEBUG, INFO, WARN, ERROR or FATAL")
+    logging.getLogger("" if logger == "root" else logger).setLevel(number)

@@ -1,0 +1,92 @@
+"""StandaloneService: the REST interface's requests to a standalone worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from connect.errors import BadRequest, NotFound
+from connect.herder.herder import ConfigRecord
+from connect.runtime.connector_check import CheckedConfig
+from connect.runtime.service import Document, HerderService, own_version
+from connect.runtime.worker import Worker
+
+_ROW = ("state", "worker_id", "version", "trace")
+
+
+class StandaloneService(HerderService):
+    """The requests to a standalone worker, which is its own leader."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker.config, worker.herder)
+        self._worker = worker
+
+    def health(self) -> tuple[Literal["starting", "healthy", "unhealthy"], str]:
+        """Return the worker's health: it is healthy once it is started."""
+        return "healthy", "Worker has completed startup and is ready to handle requests."
+
+    def server_info(self) -> Document:
+        """Return `{version, commit, kafka_cluster_id}`."""
+        return {
+            "version": own_version(),
+            "commit": "unknown",
+            "kafka_cluster_id": self._worker.cluster_id,
+        }
+
+    async def restart_connector(self, name: str) -> None:
+        """Restart the connector itself, not its tasks."""
+        await self._worker.restart(name, [], connector=True)
+
+    async def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        await self._worker.restart_task(name, task)
+
+    async def restart_all(self, name: str, *, include_tasks: bool, only_failed: bool) -> Document:
+        """Restart a connector, and its tasks if asked. Return its status, RESTARTING where so (KIP-745)."""
+        plan = self._restart_plan(name, include_tasks=include_tasks, only_failed=only_failed)
+        await self._worker.restart(name, plan.tasks, connector=plan.connector)
+        return dict(plan.status)
+
+    async def delete_connector(self, name: str) -> None:
+        """Delete a connector; return once its tasks have stopped."""
+        await self._worker.delete_connector(name)
+
+    def connector_topics(self, name: str) -> list[str]:
+        """Return the topics that the connector has used since its last reset (KIP-558)."""
+        self._config(name)
+        return sorted(self._worker.topics.get(name, ()))
+
+    async def reset_topics(self, name: str) -> None:
+        """Forget the topics that the connector has used."""
+        self._config(name)
+        self._worker.topics.pop(name, None)
+
+    async def put_task_configs(
+        self, name: str, configs: Sequence[Mapping[str, str]], headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """Raise BadRequest: there is no other worker that plans."""
+        raise BadRequest("a standalone worker plans its tasks itself")
+
+    async def fence_zombies(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
+        """Raise BadRequest: there is no other worker whose tasks are to be fenced."""
+        raise BadRequest("a standalone worker has no other workers")
+
+    def _check_serving(self, *, changes: bool) -> None:
+        """Return at once: a standalone worker serves everything."""
+
+    def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
+        return self._worker.check(raw)
+
+    async def _write(self, records: Iterable[ConfigRecord]) -> None:
+        await self._worker.write(records)
+
+    def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
+        try:
+            report = self._worker.report(name)
+        except NotFound:
+            return None, {}
+        return _row(report["connector"]), {task["id"]: _row(task) for task in report["tasks"]}
+
+
+def _row(report: Mapping[str, Any]) -> Document:
+    return {key: report[key] for key in _ROW if key in report}

@@ -1,0 +1,73 @@
+"""The requests of the REST interface to a standalone worker."""
+
+import asyncio
+
+import pytest
+
+from connect.errors import AlreadyExists, BadRequest, ConfigError, NotFound
+from connect.herder import TargetState
+from connect.rest.service import WorkerService
+from connect.runtime import Worker
+from connect.runtime.standalone_service import StandaloneService
+from tests.support.waiting import until
+
+
+def test_a_connector_is_made_changed_stopped_and_deleted(kit, rows, topic):
+    config = kit.source(rows(10), topic)
+    name = config["name"]
+
+    async def run():
+        async with Worker(kit.config()) as worker:
+            service: WorkerService = StandaloneService(worker)
+            assert service.health()[0] == "healthy"
+            assert service.server_info()["kafka_cluster_id"]
+            info = await service.create_connector(name, config)
+            assert info["type"] == "source"
+            assert info["tasks"] == [{"connector": name, "task": 0}]
+            assert info == service.connector_info(name)
+            assert service.task_configs(name)[0]["id"] == {"connector": name, "task": 0}
+            with pytest.raises(AlreadyExists):
+                await service.create_connector(name, config)
+            await until(lambda: service.connector_status(name)["tasks"][0]["state"] == "RUNNING")
+            assert set(service.task_status(name, 0)) == {"id", "state", "worker_id", "version"}
+            assert await service.put_config(name, {**config, "batch.size": "7"}) == (
+                False,
+                service.connector_info(name),
+            )
+            assert (await service.patch_config(name, {"batch.size": None}))["config"] == {
+                key: value for key, value in config.items() if key != "batch.size"
+            }
+            status = await service.restart_all(name, include_tasks=True, only_failed=False)
+            assert [status["connector"]["state"], status["tasks"][0]["state"]] == ["RESTARTING"] * 2
+            status = await service.restart_all(name, include_tasks=True, only_failed=True)
+            assert "RESTARTING" not in (status["connector"]["state"], status["tasks"][0]["state"])
+            await service.set_target(name, TargetState.STOPPED)
+            assert service.connector_status(name)["connector"]["state"] == "STOPPED"
+            assert service.connector_status(name)["tasks"] == []
+            await service.delete_connector(name)
+            assert service.connectors() == []
+            for request in (service.connector_info, service.connector_status, service.task_configs):
+                with pytest.raises(NotFound):
+                    request(name)
+
+    asyncio.run(run())
+
+
+def test_a_new_connector_may_begin_stopped_and_a_bad_one_leaves_nothing(kit, rows, topic):
+    config = kit.source(rows(10), topic)
+
+    async def run():
+        async with Worker(kit.config()) as worker:
+            service = StandaloneService(worker)
+            with pytest.raises((ConfigError, NotFound)):
+                await service.create_connector("bad", {"connector.class": "none"})
+            with pytest.raises(BadRequest):
+                await service.put_logger_level("connect", "LOUD")
+            assert service.connectors() == []
+            await service.create_connector("s", config, TargetState.STOPPED)
+            assert service.connector_status("s")["connector"]["state"] == "STOPPED"
+            assert service.task_configs("s") == []
+            await service.set_target("s", TargetState.STARTED)
+            await until(lambda: len(service.task_configs("s")) == 1)
+
+    asyncio.run(run())
