@@ -1,4 +1,4 @@
-"""The eager assignment of the protocol `default`: every unit anew in each rebalance (before KIP-415)."""
+"""The eager assignment of the protocol `default`: every unit again in each rebalance (before KIP-415)."""
 
 from __future__ import annotations
 

@@ -25,15 +25,15 @@ def add(loads: Loads, more: Mapping[str, Iterable[Unit]]) -> None:
 
 def without(loads: Mapping[str, Sequence[Unit]], removed: Mapping[str, Iterable[Unit]]) -> Loads:
     """Return loads without some units of each worker."""
-    gone = {worker: set(units) for worker, units in removed.items()}
+    ending = {worker: set(units) for worker, units in removed.items()}
     return {
-        worker: [unit for unit in units if unit not in gone.get(worker, ())]
+        worker: [unit for unit in units if unit not in ending.get(worker, ())]
         for worker, units in loads.items()
     }
 
 
 def place(loads: Loads, units: Sequence[Unit], *, connectors: bool) -> None:
-    """Assign units round robin to the workers with the fewest units of this kind."""
+    """Assign units round robin to the workers with the fewest connectors, or tasks."""
     counts = {worker: len(of_kind(load, connectors=connectors)) for worker, load in loads.items()}
     workers = sorted(loads, key=lambda worker: (counts[worker], worker))
     remaining = iter(units)
@@ -49,7 +49,7 @@ def place(loads: Loads, units: Sequence[Unit], *, connectors: bool) -> None:
 
 
 def surplus(loads: Loads, total: int, *, connectors: bool) -> Loads:
-    """Return what each worker has beyond its share of `total` units of a kind; nothing if all is balanced."""
+    """Return what each worker has beyond its share of `total` connectors, or tasks; nothing if balanced."""
     loads = {worker: of_kind(load, connectors=connectors) for worker, load in loads.items()}
     least, workers_with_one_more = divmod(total, len(loads))
     counts = [len(load) for load in loads.values()]

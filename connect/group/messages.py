@@ -24,7 +24,7 @@ _INT16, _INT32, _INT64 = struct.Struct(">h"), struct.Struct(">i"), struct.Struct
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What the leader assigns to a worker, or what a worker has."""
+    """An assignment: from the leader what is new, in a worker's state all that the worker has."""
 
     version: int = PROTOCOLS["sessioned"]
     error: int = NO_ERROR
@@ -37,7 +37,7 @@ class Assignment:
     units: tuple[Unit, ...] = ()
     """From the leader: what is new. In a worker's state: all that the worker has."""
     revoked: tuple[Unit, ...] = ()
-    """What the worker stops, and then joins again."""
+    """The units that the worker stops before it joins again."""
     delay_ms: int = 0
     """The time until the next rebalance, 0 if none is scheduled."""
 
@@ -45,8 +45,10 @@ class Assignment:
         """Return this assignment with what the worker keeps of the one before."""
         if before is None or self.version == 0:
             return self
-        kept = tuple(unit for unit in before.units if unit not in self.revoked and unit not in self.units)
-        return replace(self, units=(*self.units, *kept))
+        remaining = tuple(
+            unit for unit in before.units if unit not in self.revoked and unit not in self.units
+        )
+        return replace(self, units=(*self.units, *remaining))
 
     def encode(self) -> bytes:
         """Encode the assignment in its version."""
@@ -83,14 +85,14 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerState:
-    """What a worker tells the leader when it joins."""
+    """A worker's state, for the leader, when the worker joins."""
 
     url: str
     """The address of its REST interface."""
     config_offset: int
     """The offset in the config topic that it has read up to."""
     assignment: Assignment | None = field(default=None)
-    """What it has at present; None if it has never had an assignment."""
+    """All that the worker has at present; None if it has never had an assignment."""
 
     def encode(self, version: int) -> bytes:
         """Encode the state for the protocol of this version."""
@@ -180,6 +182,6 @@ class _Reader:
                 f"a message of the Connect group is too short: {size} bytes at {self._position} of"
                 f" {len(self._data)}"
             )
-        taken = self._data[self._position : end]
+        field_bytes = self._data[self._position : end]
         self._position = end
-        return taken
+        return field_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 CONNECTOR = -1
-"""The task number that stands for the connector itself (KIP-415)."""
+"""The task number of the connector itself (KIP-415)."""
 
 
 class Unit(NamedTuple):

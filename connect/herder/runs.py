@@ -51,8 +51,14 @@ class TaskRun:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The connector and the tasks that one worker should run; empty if the connector is deleted."""
+    """The parts of a connector that one worker should run: none if it is deleted or runs elsewhere."""
 
     connector: ConnectorRun | None = None
+    """The connector itself; None if another worker runs it."""
     tasks: Mapping[int, TaskRun] = field(default_factory=dict)
     """By their numbers."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing should run."""
+        return self.connector is None and not self.tasks

@@ -98,6 +98,7 @@ class WorkerConnector:
         self._is_plan_due = False
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
+        self._stepped = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -127,6 +128,12 @@ class WorkerConnector:
         """Wait until everything runs as it should, or has failed."""
         await self._settled.wait()
 
+    async def freed(self) -> None:
+        """Wait until everything has stopped that should not run as it does."""
+        while self._is_to_stop():
+            self._stepped.clear()
+            await self._stepped.wait()
+
     async def close(self) -> None:
         """Stop the tasks, then the connector. May be called twice."""
         self.reconcile(self.checked, Runs())
@@ -150,9 +157,14 @@ class WorkerConnector:
         """Return the response of GET /connectors/{c}/status, with counts beside each task's state."""
         worker_id, version = self._parts.worker_id, self.checked.plugin.VERSION
         tasks = [
-            {"id": i, **task.status.report(worker_id, version), "done": task.is_done, **task.statistics()}
-            | self._restart_report(i)
-            for i, task in enumerate(self.tasks)
+            {
+                "id": task.setting.task_id,
+                **task.status.report(worker_id, version),
+                "done": task.is_done,
+                **task.statistics(),
+                **self._restart_report(task.setting.task_id),
+            }
+            for task in self.tasks
         ]
         connector = self.status.report(worker_id, version)
         return {"name": self.name, "connector": connector, "tasks": tasks, "type": self.type}
@@ -178,8 +190,10 @@ class WorkerConnector:
                     continue
                 except Exception as e:
                     self._fail(e)
+                finally:
+                    self._stepped.set()
             self._settled.set()
-            if self._runs.connector is None:
+            if self._runs.is_empty:
                 return
             await self._changed.wait()
 
@@ -190,13 +204,11 @@ class WorkerConnector:
             return self._stop_tasks(ended)
         if self._runner is not None and not _is_to_run(self._runner.run, connector):
             return self._stop_connector(self._runner)
-        if connector is None:
-            return None
-        if self._runner is None and connector.target is TargetState.STARTED:
-            if not connector.continues(self._failed_run):
+        if self._runner is None and connector is not None:
+            if connector.target is not TargetState.STARTED:
+                self._suspend(connector.target)
+            elif not connector.continues(self._failed_run):
                 return self._start_connector(connector)
-        elif self._runner is None:
-            self._suspend(connector.target)
         if self._is_plan_due and self._runner is not None:
             return self._plan(self._runner)
         for number, run in runs.tasks.items():
@@ -230,6 +242,14 @@ class WorkerConnector:
                 if delay is not None:
                     asyncio.get_running_loop().call_later(delay, self._changed.set)
 
+    def _is_to_stop(self) -> bool:
+        if self._life is None or self._life.done():
+            return False
+        runner = self._runner
+        return bool(self._tasks_to_stop()) or (
+            runner is not None and not _is_to_run(runner.run, self._runs.connector)
+        )
+
     def _tasks_to_stop(self) -> list[int]:
         return [
             number
@@ -245,7 +265,7 @@ class WorkerConnector:
             self._tasks[number].is_stopped = True
             if not self._tasks[number].run.continues(self._runs.tasks.get(number)):
                 self._restarts.pop(number, None)  # another run of the task has all its restarts
-        if self._runs.connector is not None:
+        if not self._runs.is_empty:
             self._tasks = {n: each for n, each in self._tasks.items() if not each.is_stopped}
 
     async def _stop_connector(self, runner: ConnectorRunner) -> None:

@@ -73,8 +73,8 @@ class WorkerMetrics:
 
     def _each_task(self) -> Iterator[tuple[Mapping[str, str], WorkerTask]]:
         for connector in list(self._connectors.values()):
-            for number, task in enumerate(connector.tasks):
-                yield {"connector": connector.name, "task": str(number)}, task
+            for task in connector.tasks:
+                yield {"connector": connector.name, "task": str(task.setting.task_id)}, task
 
 
 def _task_counts(connector: WorkerConnector) -> Values:

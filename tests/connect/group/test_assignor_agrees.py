@@ -28,7 +28,7 @@ class Group:
         self.members: dict[str, list[Unit]] = {"a": []}
         self.configured: dict[str, int] = {}
         self.generation = self.completed = -1
-        self.asked: list[dict] = [{"max_delay": self.max_delay}]
+        self.questions: list[dict] = [{"max_delay": self.max_delay}]
         self.expected: list[dict] = [{}]
 
     def change(self) -> None:
@@ -55,7 +55,7 @@ class Group:
         self.change()
         self.members = dict(sorted(self.members.items()))
         self.generation += 1
-        self.asked.append(
+        self.questions.append(
             {
                 "now": self.now,
                 "last": self.completed,
@@ -82,8 +82,8 @@ class Group:
             self.completed = self.generation
         for member, units in self.members.items():
             if is_delivered and self.random.random() < 0.97:
-                kept = [unit for unit in units if unit not in division.revoked.get(member, ())]
-                self.members[member] = [*division.assigned.get(member, ()), *kept]
+                remaining = [unit for unit in units if unit not in division.revoked.get(member, ())]
+                self.members[member] = [*division.assigned.get(member, ()), *remaining]
 
 
 def listed(loads) -> dict[str, list]:
@@ -101,10 +101,10 @@ def test_the_assignor_divides_as_kafkas_does():
     for group in groups:
         for _ in range(ROUNDS):
             group.round()
-    answers = iter(ask([document for group in groups for document in group.asked]))
+    answers = iter(ask([document for group in groups for document in group.questions]))
     for seed, group in enumerate(groups):
         for number, expected in enumerate(group.expected):
-            assert next(answers) == expected, (seed, number, group.asked[: number + 1])
+            assert next(answers) == expected, (seed, number, group.questions[: number + 1])
 
 
 def test_messages_have_kafkas_bytes():
@@ -129,14 +129,14 @@ def test_messages_have_kafkas_bytes():
         for offset, assignment in enumerate([None, *assignments])
     ]
     eager = Assignment(version=0, leader="l", leader_url="u", config_offset=7, units=units)
-    asked = [{"assignment": each.encode().hex()} for each in assignments]
-    asked += [
+    questions = [{"assignment": each.encode().hex()} for each in assignments]
+    questions += [
         {"state": state.encode(version).hex(), "sessioned": version == 2}
         for state in states
         for version in (1, 2)
     ]
-    asked += [{"eager_state": states[3].encode(0).hex()}, {"eager_assignment": eager.encode().hex()}]
-    for question, answer in zip(asked, ask(asked), strict=True):
+    questions += [{"eager_state": states[3].encode(0).hex()}, {"eager_assignment": eager.encode().hex()}]
+    for question, answer in zip(questions, ask(questions), strict=True):
         (sent,) = [value for key, value in question.items() if key != "sessioned"]
         assert answer["hex"] == sent, answer
     for each in [*assignments, eager]:
