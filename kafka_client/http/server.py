@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from typing import Any
 
 import uvicorn
@@ -20,9 +21,9 @@ SHUTDOWN_SECONDS = 3
 
 
 class HttpServer:
-    """``listener``: host:port; port 0 is any that is free. `start`, then `close`."""
+    """``listener``: host:port; port 0 is any that is free. `start`, then `close`. ``tls`` makes it HTTPS."""
 
-    def __init__(self, app: Any, listener: str) -> None:
+    def __init__(self, app: Any, listener: str, tls: ssl.SSLContext | None = None) -> None:
         host, _, port = listener.rpartition(":")
         self.host = host.removeprefix("[").removesuffix("]")
         self.port = int(port)
@@ -38,6 +39,7 @@ class HttpServer:
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         config.load()
+        config.ssl = tls
         self._server = uvicorn.Server(config)
         self._server.lifespan = config.lifespan_class(config)
         self._socket: socket.socket | None = None
