@@ -1,4 +1,4 @@
-"""The `ssl.SSLContext` of a client's connections, made from TLS settings."""
+"""The `ssl.SSLContext` of a client's connections, or of a server's, made from TLS settings."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ def make_context(settings: TlsSettings) -> ssl.SSLContext:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _trust(context, settings)
     _show(context, settings)
+    return context
+
+
+def make_server_context(settings: TlsSettings, client_auth: ssl.VerifyMode) -> ssl.SSLContext:
+    """Read the stores and return a server's context; `client_auth` says if clients show a certificate.
+
+    Raises ConfigError for unusable settings, and if there is no key store. Blocks for the files.
+    """
+    if settings.keystore is None and settings.keystore_key is None:
+        raise ConfigError(
+            "ssl.keystore.location", "", "is needed for https: the server's key and certificate"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = settings.minimum_version
+    context.maximum_version = settings.maximum_version
+    _show(context, settings)
+    if client_auth is not ssl.CERT_NONE:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        _trust(context, settings)
+        context.verify_mode = client_auth
     return context
 
 
