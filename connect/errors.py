@@ -11,10 +11,12 @@
         ├── Rebalancing         the group of workers rebalances: ask again soon
         └── NotLeader           another worker has to be asked
 
-Settings that cannot be used are `kafka_client.errors.ConfigError`.
+Settings that cannot be used are `kafka_client.errors.ConfigError`; InvalidConfig tells several at once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from kafka_client.errors import ConfigError, MillstreamError
 
@@ -24,6 +26,7 @@ __all__ = [
     "ConfigError",
     "ConnectError",
     "DataError",
+    "InvalidConfig",
     "MillstreamError",
     "NotFound",
     "NotLeader",
@@ -31,6 +34,21 @@ __all__ = [
     "Rebalancing",
     "RetriableError",
 ]
+
+
+class InvalidConfig(ConfigError):
+    """Several settings that cannot be used; `key`, `value` and `allowed` are those of the first."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.key, first.value, first.allowed)
+        self.errors = tuple(errors)
+
+    def __reduce__(self) -> tuple[type[InvalidConfig], tuple[Sequence[ConfigError]]]:
+        return InvalidConfig, (self.errors,)
+
+    def __str__(self) -> str:
+        return "; ".join(str(error) for error in self.errors)
 
 
 class ConnectError(MillstreamError):

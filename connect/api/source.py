@@ -116,6 +116,14 @@ class SourceConnector:
     task_class: ClassVar[type[SourceTask]]
     context: ConnectorContext
 
+    def validate(self, config: Mapping[str, str]) -> MaybeAwaitable[Mapping[str, Sequence[str]] | None]:
+        """Return the errors of each key that only the connector can find, as that a database refuses a user.
+
+        Called on an object of its own before a config is accepted, once the declared settings are valid.
+        `start` is not called before. It may block. None or no keys: the config is valid.
+        """
+        return None
+
     def start(self, config: Mapping[str, str]) -> MaybeAwaitable[None]:
         """Take the connector's config; raise ConfigError or ConnectError if it cannot work.
 

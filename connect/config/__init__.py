@@ -12,7 +12,7 @@ from connect.config.declaration import Config
 from connect.config.errors import ErrorsConfig
 from connect.config.files import read_config_file
 from connect.config.setting import Password, setting
-from connect.config.validation import document, unknown_keys, validate
+from connect.config.validation import definitions, document, error_text, unknown_keys, validate
 
 __all__ = [
     "REFUSED",
@@ -23,7 +23,9 @@ __all__ = [
     "Password",
     "SinkConfig",
     "SourceConfig",
+    "definitions",
     "document",
+    "error_text",
     "read_config_file",
     "refuse_unsupported",
     "setting",

@@ -69,12 +69,21 @@ class Config:
                 setattr(config, declared.attribute, declared.parse(value))
             except ValueError as e:
                 errors.append(ConfigError(key, "[hidden]" if declared.kind == "PASSWORD" else value, str(e)))
-        if not errors:
-            try:
-                config.check()
-            except ConfigError as e:
-                errors.append(e)
+        errors.extend(config._disagreements(errors))
         return config, errors
+
+    def _disagreements(self, errors: list[ConfigError]) -> list[ConfigError]:
+        """Return the error of `check`. Before it, invalid settings take their defaults, if they have one."""
+        for error in errors:
+            declared = self.settings()[error.key]
+            if declared.required:
+                return []
+            setattr(self, declared.attribute, declared.spec.default)
+        try:
+            self.check()
+        except ConfigError as e:
+            return [] if any(e.key == error.key for error in errors) else [e]
+        return []
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -49,6 +49,8 @@ class Spec:
     kind: Kind | None
     dependents: Sequence[str]
     check: Callable[[Any], None] | None
+    recommend: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
+    visible: Callable[[Mapping[str, Any]], bool] | None = None
 
 
 def setting(
@@ -63,12 +65,18 @@ def setting(
     kind: Kind | None = None,
     dependents: Sequence[str] = (),
     check: Callable[[Any], None] | None = None,
+    recommend: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None,
+    visible: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> Any:
     """Declare a setting as a class attribute: `batch_size: int = setting("Records per poll.", default=2000)`.
 
     The key is the attribute's name with dots for underscores, unless `key` gives another. The annotation
     gives the kind: str, int, float, bool, list[str], Password, Literal[...] (a choice), each also `| None`.
     `check` gets the parsed value and raises ValueError saying what is allowed.
+
+    `recommend` and `visible` are Kafka's Recommender, for tools that show a form: they get the parsed values
+    by key, and return the values to offer, and whether the setting matters with the others' values.
+    `dependents` names the keys whose recommended values or visibility this one changes.
     """
     return Spec(
         doc=doc,
@@ -81,6 +89,8 @@ def setting(
         kind=kind,
         dependents=dependents,
         check=check,
+        recommend=recommend,
+        visible=visible,
     )
 
 

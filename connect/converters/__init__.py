@@ -36,6 +36,7 @@ __all__ = [
     "ShortConverter",
     "SimpleHeaderConverter",
     "StringConverter",
+    "converter_class",
     "make_converter",
     "make_header_converter",
     "unknown_settings",
@@ -92,6 +93,11 @@ def _class_named(key: str, name: str) -> type[Any]:
     if not isinstance(converter, type):
         raise ConfigError(key, name, "is not a class")
     return converter
+
+
+def converter_class(key: str, name: str) -> type[Any]:
+    """Return the class of the converter `name` of the setting `key`. Raises ConfigError if there is none."""
+    return _class_named(key, name)
 
 
 def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:

@@ -20,7 +20,7 @@ from connect.config import (
 )
 from connect.config.providers import hidden
 from connect.converters import unknown_settings
-from connect.errors import ConfigError
+from connect.errors import ConfigError, InvalidConfig
 from connect.runtime.client_settings import (
     client_arguments,
     consumer_arguments,
@@ -29,6 +29,7 @@ from connect.runtime.client_settings import (
 )
 from connect.runtime.clients import ROLES
 from connect.runtime.conversion import Conversion
+from connect.runtime.override_policy import refused_overrides
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
 from connect.runtime.topic_creation import creation_prefixes, creation_rules
 from connect.runtime.worker_config import WorkerConfig
@@ -70,16 +71,20 @@ def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str
     plugin = connector_class(common.connector_class)
     role = connector_type(plugin)
     transforms = examine(raw)
-    if transforms.errors:
-        raise transforms.errors[0]
     declarations: list[type[Config]] = [
         SourceConfig if role == "source" else SinkConfig,
         *transforms.configs(),
         plugin.CONFIG,
     ]
-    for declaration in declarations:
-        declaration.parse(raw)
+    invalid = [*transforms.errors, *(e for each in declarations for e in each.examine(raw)[1])]
+    if errors := list({str(e): e for e in invalid}.values()):
+        raise InvalidConfig(errors) if len(errors) > 1 else errors[0]
     refuse_unsupported(raw)
+    refused = refused_overrides(
+        worker.connector_client_config_override_policy, worker.connector_client_config_override_allowlist, raw
+    )
+    if refused:
+        raise InvalidConfig(refused)
     checked = CheckedConfig(
         name=common.name,
         plugin=plugin,
@@ -119,11 +124,14 @@ def _warn_unused(
         of_others += creation_prefixes(raw)
     kafkas = sorted(REFUSED | WITHOUT_EFFECT)
     unused = [key for key in raw if key in WITHOUT_EFFECT]
+    unknown = []
     for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
         if key.startswith(_CLIENTS):
             unused.append(key)
         else:
-            _log.warning("%s: %s is not known%s", name, key, f"; {nearest}?" if nearest else "")
+            unknown.append(f"{key} ({nearest}?)" if nearest else key)
+    if unknown:
+        _log.warning("%s: not known, and without effect: %s", name, ", ".join(unknown))
     if unused:
         _log.warning("%s: without effect here: %s", name, ", ".join(sorted(unused)))
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from connect.config import Config, setting
 from connect.config.providers import ConfigProviders, hidden
+from connect.runtime.override_policy import check_policy
 from kafka_client.errors import ConfigError
 
 
@@ -50,6 +51,16 @@ class WorkerConfig(Config):
     )
     topic_creation_enable: bool = setting(
         "Whether connectors may say how their topics are created (KIP-158).", default=True, importance="LOW"
+    )
+    connector_client_config_override_policy: str = setting(
+        "Which `producer.override.*`, `consumer.override.*` and `admin.override.*` connectors may set: All, "
+        "None, Principal or Allowlist.",
+        default="All",
+        check=check_policy,
+    )
+    connector_client_config_override_allowlist: list[str] = setting(
+        "Client settings that connectors may override under the policy Allowlist (KIP-1188).",
+        default=[],
     )
 
     config_providers: list[str] = setting(

@@ -101,10 +101,9 @@ def test_the_validation_report_has_connects_shape():
         "width": "MEDIUM",
         "display_name": "topic",
         "dependents": [],
-        "order": 1,
         "order_in_group": 1,
     }
-    assert topic["value"]["errors"] == ["Invalid value  for configuration topic: is required"]
+    assert topic["value"]["errors"] == ['Missing required configuration "topic" which has no default value.']
     mode = next(c for c in report["configs"] if c["definition"]["name"] == "mode")
     assert mode["value"] == {
         "name": "mode",

@@ -286,10 +286,8 @@ def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
     }
     check_config(harness.setting().worker, keys)
     assert [record.getMessage() for record in caplog.records] == [
-        "c: task.max is not known; tasks.max?",
-        "c: errors.tolerence is not known; errors.tolerance?",
-        "c: exactly.once.suport is not known; exactly.once.support?",
-        "c: topic.creation.tabels.cleanup.policy is not known",
+        "c: not known, and without effect: task.max (tasks.max?), errors.tolerence (errors.tolerance?), "
+        "exactly.once.suport (exactly.once.support?), topic.creation.tabels.cleanup.policy",
         "c: without effect here: config.action.reload, consumer.override.fetch.min.bytes, producer.linger.ms",
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from connect.errors import InvalidConfig
 from kafka_client.errors import ConfigError
 
 
@@ -30,6 +31,8 @@ def hidden(config: Mapping[str, Any], resolved: Mapping[str, Any], error: Config
 
     `config` is the same config with its variables.
     """
+    if isinstance(error, InvalidConfig):
+        return InvalidConfig([hidden(config, resolved, each) for each in error.errors])
     secrets = {str(resolved[key]): str(config[key]) for key in config if resolved[key] != config[key]}
     value, allowed = str(error.value), error.allowed
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
