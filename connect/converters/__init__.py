@@ -37,6 +37,7 @@ __all__ = [
     "SimpleHeaderConverter",
     "StringConverter",
     "converter_class",
+    "converter_names",
     "make_converter",
     "make_header_converter",
     "unknown_settings",
@@ -98,6 +99,11 @@ def _class_named(key: str, name: str) -> type[Any]:
 def converter_class(key: str, name: str) -> type[Any]:
     """Return the class of the converter `name` of the setting `key`. Raises ConfigError if there is none."""
     return _class_named(key, name)
+
+
+def converter_names() -> list[str]:
+    """Return the names of all converters, ours and Kafka's."""
+    return list(_NAMES)
 
 
 def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:

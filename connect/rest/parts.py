@@ -32,6 +32,8 @@ class RestParts:
     plugin_config: Callable[[str], list[Document]]
     """Returns the settings that a plugin declares. Raises NotFound."""
     config: RestConfig = field(default_factory=lambda: RestConfig.parse({}))
+    close: Callable[[], None] = lambda: None
+    """Releases what the other parts hold."""
     registry: Metrics | None = None
     """The metrics of `/metrics`; without them there is no such path."""
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from connect.errors import BadRequest, NotFound
+from connect.herder import TargetState
 from connect.herder.herder import ConfigRecord
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.service import Document, HerderService, own_version
+from connect.runtime.standalone_offsets import ALTERED, RESET
 from connect.runtime.worker import Worker
 
 _ROW = ("state", "worker_id", "version", "trace")
@@ -60,6 +62,35 @@ class StandaloneService(HerderService):
         """Forget the topics that the connector has used."""
         self._config(name)
         self._worker.topics.pop(name, None)
+
+    async def connector_offsets(self, name: str) -> Document:
+        """Return `{offsets: [{partition, offset}]}` (KIP-875)."""
+        self._config(name)
+        return {"offsets": await self._worker.offsets(name).read()}
+
+    async def alter_offsets(
+        self, name: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> str:
+        """Change offsets of a STOPPED connector, None deletes one. Return a message (KIP-875)."""
+        self._check_stopped(name)
+        await self._worker.offsets(name).alter(offsets)
+        return ALTERED
+
+    async def reset_offsets(self, name: str) -> str:
+        """Delete all offsets of a STOPPED connector. Return a message (KIP-875)."""
+        self._check_stopped(name)
+        await self._worker.offsets(name).reset()
+        return RESET
+
+    def _check_stopped(self, name: str) -> None:
+        """Raise BadRequest unless the connector is stopped and has no tasks."""
+        self._config(name)
+        if self._herder.config.target(name) is not TargetState.STOPPED or self._rows(name)[1]:
+            raise BadRequest(
+                "Connectors must be in the STOPPED state before their offsets can be modified. This can be "
+                "done for the specified connector by issuing a 'PUT' request to the "
+                f"'/connectors/{name}/stop' endpoint"
+            )
 
     async def put_task_configs(
         self, name: str, configs: Sequence[Mapping[str, str]], headers: Mapping[str, str], body: bytes

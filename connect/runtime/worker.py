@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from connect.config import SinkConfig, unknown_keys
+from connect.config.rest import RestConfig
 from connect.errors import ConfigError, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
@@ -22,6 +23,7 @@ from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
+from connect.runtime.standalone_offsets import SinkOffsets, SourceOffsets
 from connect.runtime.states import State
 from connect.runtime.topics_regex import matches
 from connect.runtime.worker_config import WorkerConfig
@@ -40,7 +42,8 @@ class Worker:
     """A standalone worker: `async with Worker(config) as worker:`, then `start_connector` for each connector.
 
     `on_change` is called after each change of a state; `status()` returns the states. `metrics` is the
-    registry of the worker's, its tasks' and their clients' metrics, by default a new one.
+    registry of the worker's, its tasks' and their clients' metrics, by default a new one. `worker_id` is its
+    name in statuses, by default host and process.
     """
 
     def __init__(
@@ -49,10 +52,11 @@ class Worker:
         *,
         on_change: Callable[[], None] = lambda: None,
         metrics: Metrics | None = None,
+        worker_id: str | None = None,
     ) -> None:
         self.config = config
         self.metrics = metrics or Metrics()
-        self.worker_id = f"{socket.gethostname()}:{os.getpid()}"
+        self.worker_id = worker_id or f"{socket.gethostname()}:{os.getpid()}"
         self._on_change = on_change
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
@@ -65,7 +69,7 @@ class Worker:
         self._startings = Startings()
         self._registrations = ExitStack()
         """Removes this worker's metrics from the registry."""
-        for key, nearest in unknown_keys([WorkerConfig], config.raw, WorkerConfig.PREFIXES).items():
+        for key, nearest in _unknown_keys(config).items():
             if not is_client_key(key):
                 _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
         ClientProperties.layered(config.raw, "admin.").tell_rest(CLIENT)
@@ -221,6 +225,13 @@ class Worker:
         """The id of the Kafka cluster."""
         return self._cluster_id
 
+    def offsets(self, name: str) -> SourceOffsets | SinkOffsets:
+        """Return the offsets of a connector. Raises NotFound if there is none."""
+        connector = self._connector(name)
+        if connector.type == "source":
+            return SourceOffsets(self._store, name)
+        return SinkOffsets(self._admin, self.config.raw, name, connector.checked.config)
+
     def _apply(self, records: Iterable[ConfigRecord]) -> list[str]:
         """Read records of the config topic back at once. Return the names of changed connectors."""
         changed = self.herder.read(records)
@@ -275,3 +286,9 @@ class Worker:
         group = group_id(connector.name, self.config.raw, connector.checked.config)
         committed = await self._admin.list_group_offsets(group)
         return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+
+
+def _unknown_keys(config: WorkerConfig) -> dict[str, str | None]:
+    """Return the keys that are neither the worker's nor its REST interface's, each with the nearest one."""
+    prefixes = [*WorkerConfig.PREFIXES, *RestConfig.PREFIXES]
+    return unknown_keys([WorkerConfig, RestConfig], config.raw, prefixes)

@@ -45,6 +45,7 @@ def worker_settings(bootstrap: str, folder: Path) -> dict[str, str]:
         "value.converter.schemas.enable": "false",
         "offset.storage.file.filename": str(folder / "offsets"),
         "offset.flush.interval.ms": "20",
+        "listeners": "",
     }
 
 

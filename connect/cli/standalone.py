@@ -1,0 +1,162 @@
+"""`millstream connect standalone`: a worker in one process, with its REST interface.
+
+The worker writes one JSON object a line to stdout, for programs and people alike:
+
+    {"event": "started", "worker_id": ..., "connectors": [name, ...]}
+    {"event": "status", "connectors": [...]}      when a state changes, and every --status-interval seconds
+    {"event": "stopped", "failed": false, "connectors": [...]}
+
+`connectors` has the shape of Connect's REST status, with each task's counts beside its state.
+Warnings and errors go to stderr by `logging`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from connect.cli.local import find_own_modules
+from connect.cli.rest_interface import bound_server
+from connect.config import read_config_file
+from connect.config.rest import RestConfig
+from connect.errors import MillstreamError
+from connect.runtime import Worker, WorkerConfig
+from connect.runtime.standalone_service import StandaloneService
+from kafka_client.log_level import LogLevel
+
+_GC_THRESHOLD = 50_000
+"""Allocations between two garbage collections."""
+
+
+def standalone(
+    worker_file: Annotated[Path, typer.Argument(metavar="WORKER", help="worker.properties or .json")],
+    connector_files: Annotated[
+        list[Path] | None, typer.Argument(metavar="CONNECTOR...", help="one file per connector")
+    ] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("--override", help="a worker setting, key=value; may be repeated")
+    ] = None,
+    exit_when_done: Annotated[
+        bool,
+        typer.Option(help="end once every source has ended, all is acknowledged and sinks have caught up"),
+    ] = False,
+    exit_on_failure: Annotated[
+        bool, typer.Option(help="end as soon as a connector or a task has failed, with exit status 1")
+    ] = False,
+    status_interval: Annotated[
+        float, typer.Option(min=0, help="seconds between status lines; 0: only changes")
+    ] = 0,
+    log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
+        LogLevel.WARNING
+    ),
+) -> None:
+    """Run connectors in one process. Ends cleanly on SIGTERM or Ctrl-C: flushed and committed.
+
+    Its REST interface is at `listeners`, http://:8083 unless set; `--override listeners=` for none.
+
+    The exit status is 1 when a connector or task had failed at the end.
+    """
+    logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    find_own_modules()
+    try:
+        worker = {**read_config_file(worker_file), **dict(_pair(o) for o in override or [])}
+        connectors = [read_config_file(path) for path in connector_files or []]
+        running = _run(
+            WorkerConfig.parse(worker),
+            RestConfig.parse(worker),
+            connectors,
+            until_done=exit_when_done,
+            until_failed=exit_on_failure,
+            interval=status_interval,
+        )
+        failed = asyncio.run(running)
+    except MillstreamError as e:
+        typer.echo(f"millstream connect: {e}", err=True)
+        raise typer.Exit(2) from e
+    raise typer.Exit(1 if failed else 0)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"{text!r} is not key=value")
+    return key.strip(), value.strip()
+
+
+def _say(event: str, **facts: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
+    sys.stdout.flush()
+
+
+async def _run(
+    config: WorkerConfig,
+    rest: RestConfig,
+    connectors: Sequence[Mapping[str, Any]],
+    *,
+    until_done: bool,
+    until_failed: bool,
+    interval: float,
+) -> bool:
+    """Run until a signal comes or all is done. Return True if a connector or task has failed."""
+    # Records form no cycles, and there are thousands of them: collecting cycles would take a tenth of the
+    # time.
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)
+    stopped, changed, failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+
+    def note() -> None:
+        changed.set()
+        if worker.failed:
+            failed.set()
+
+    server = bound_server(rest)
+    worker = Worker(config, on_change=note, worker_id=None if server is None else server.worker_id)
+    try:
+        async with worker:
+            if server is not None:
+                await server.serve(StandaloneService(worker), config, worker.metrics)
+            names = [await worker.start_connector(connector) for connector in connectors]
+            facts = {} if server is None else {"rest": server.url}
+            _say("started", worker_id=worker.worker_id, connectors=names, **facts)
+            reporting = asyncio.create_task(_report(worker, changed, interval))
+            waits: set[asyncio.Task[Any]] = {asyncio.create_task(stopped.wait())}
+            if until_done:
+                waits.add(asyncio.create_task(worker.wait_done()))
+            if until_failed:
+                waits.add(asyncio.create_task(failed.wait()))
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in (*waits, reporting):
+                task.cancel()
+            for task in done:
+                task.result()
+            if server is not None:
+                await server.close()
+    finally:
+        if server is not None:
+            await server.close()
+    has_failed = worker.failed  # including failures of the last flush and commit
+    _say("stopped", failed=has_failed, connectors=worker.status())
+    return has_failed
+
+
+async def _report(worker: Worker, changed: asyncio.Event, interval: float) -> None:
+    while True:
+        try:
+            async with asyncio.timeout(interval or None):
+                await changed.wait()
+        except TimeoutError:
+            pass
+        changed.clear()
+        _say("status", connectors=worker.status())
