@@ -43,6 +43,7 @@ GROUPS = {
             "client",
             "connect",
             "transforms",
+            "connect-rest",
             "streams",
             "mirror",
             "spark",

@@ -11,6 +11,7 @@ import typer
 
 from connect.config import Config, SinkConfig, SourceConfig, document
 from connect.converters.avro import AvroConverterConfig
+from connect.config.rest import RestConfig
 from connect.converters.json import JsonConverterConfig
 from connect.converters.json_schema import JsonSchemaConverterConfig
 from connect.runtime import WorkerConfig, connector_class
@@ -55,6 +56,7 @@ def connectors() -> Iterator[str]:
     yield f"{_MADE}\n\n# Connect: all settings\n"
     yield "`millstream connect config PLUGIN` prints a plugin's. See also [connect.md](connect.md).\n"
     yield from _section("The worker", WorkerConfig)
+    yield from _section("The REST interface", RestConfig)
     yield from _section("JsonConverter", JsonConverterConfig)
     yield from _section("AvroConverter", AvroConverterConfig)
     yield from _section("JsonSchemaConverter", JsonSchemaConverterConfig)

@@ -40,7 +40,7 @@ _GC_THRESHOLD = 50_000
 def standalone(
     worker_file: Annotated[Path, typer.Argument(metavar="WORKER", help="worker.properties or .json")],
     connector_files: Annotated[
-        list[Path] | None, typer.Argument(metavar="CONNECTOR...", help="one file per connector")
+        list[Path] | None, typer.Argument(metavar="[CONNECTOR...]", help="one file per connector")
     ] = None,
     override: Annotated[
         list[str] | None, typer.Option("--override", help="a worker setting, key=value; may be repeated")

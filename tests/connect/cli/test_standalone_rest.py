@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -59,14 +60,15 @@ def test_a_worker_serves_rest_and_metrics(logd: LogdProcess, tmp_path: Path) -> 
             created = client.put("/connectors/lines/config", json=source)
             assert created.status_code == 201, created.text
             assert document("status")["connector"]["worker_id"] == started["rest"].removeprefix("http://")
-            assert "kafka_connect" in client.get("/metrics").text
-            wait_for(lambda: document("topics") == {"lines": {"topics": ["lines"]}})
+            written = re.compile(r"source_record_write_total\{[^}]*\} 2\.0")
+            wait_for(lambda: written.search(client.get("/metrics").text) is not None)
             client.put("/connectors/lines/stop")
             wait_for(lambda: document("status")["connector"]["state"] == "STOPPED")
             wait_for(lambda: not document("status")["tasks"])
             stored = document("offsets")["offsets"]
-            assert [each["offset"] for each in stored] == [{"position": 8}]
-            body = {"offsets": [{"partition": stored[0]["partition"], "offset": {"position": 4}}]}
+            assert [each["offset"] for each in stored] == [{"line": 2, "position": 8}]
+            offset = {"line": 1, "position": 4}
+            body = {"offsets": [{"partition": stored[0]["partition"], "offset": offset}]}
             assert client.patch("/connectors/lines/offsets", json=body).status_code == 200
             assert document("offsets")["offsets"] == body["offsets"]
             assert client.delete("/connectors/lines/offsets").status_code == 200
