@@ -202,9 +202,8 @@ def test_documents_and_statuses_are_javas(workers: list[httpx.Client]) -> None:
     _JAVA_PORT["port"] = java.base_url.port
     for request in REQUESTS:
         expected, actual = answer(java, request), answer(ours, request)
-        if expected[0] == 404 and expected[1][0]["message"].startswith(
-            ("Unknown connector", "No status", "Task")
-        ):
+        if expected[0] == 404 and (request[0] != "GET" or "/status" in request[1]):
+            # Java has other words on each of these paths.
             expected, actual = (404, None), (actual[0], None)
         assert actual == expected, request
         for client in workers:
