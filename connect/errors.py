@@ -7,6 +7,7 @@
         ├── DataError           a record cannot be converted: the record, not the system, is at fault
         ├── NotFound            no such connector, task or plugin
         ├── AlreadyExists       there is a connector of this name: choose another, or change its config
+        ├── Forbidden           the request does not prove that it may be made
         ├── BadRequest          the request makes no sense in the present state: correct it
         ├── Rebalancing         the group of workers rebalances: ask again soon
         └── NotLeader           another worker has to be asked
@@ -26,6 +27,7 @@ __all__ = [
     "ConfigError",
     "ConnectError",
     "DataError",
+    "Forbidden",
     "InvalidConfig",
     "MillstreamError",
     "NotFound",
@@ -77,6 +79,10 @@ class NotFound(ConnectError):
 
 class AlreadyExists(ConnectError):
     """An error for a new connector whose name another connector has."""
+
+
+class Forbidden(ConnectError):
+    """An error for a request between workers whose signature is wrong (KIP-507)."""
 
 
 class BadRequest(ConnectError):

@@ -48,6 +48,10 @@ class Herder:
         }
         return Runs(connector, tasks)
 
+    def units(self) -> dict[str, int]:
+        """Return the number of tasks that each connector should have; none while it is STOPPED."""
+        return {name: len(self.runs(name).tasks) for name in self.config.connectors}
+
     def put_connector(
         self, name: str, config: Properties, target: TargetState | None = None
     ) -> list[ConfigRecord]:

@@ -124,6 +124,11 @@ class WorkerConnector:
         if self._life is None or self._life.done():
             self._life = asyncio.create_task(self._live(), name=f"connector {self.name}")
 
+    @property
+    def is_over(self) -> bool:
+        """True if nothing should run here, and nothing does."""
+        return self._runs.is_empty and (self._life is None or self._life.done())
+
     async def settled(self) -> None:
         """Wait until everything runs as it should, or has failed."""
         await self._settled.wait()

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 from connect.errors import AlreadyExists, BadRequest, MillstreamError, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
-from connect.herder.herder import ConfigRecord
 from connect.herder.restart_plan import RestartPlan
 from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.plugins import connector_class, connector_type
 from connect.runtime.worker_config import WorkerConfig
+from connect.stores import ConfigRecord
 
 Document: TypeAlias = dict[str, Any]
 
@@ -32,8 +32,8 @@ class HerderService(ABC):
         self._herder = herder
 
     @abstractmethod
-    def _check_serving(self, *, changes: bool) -> None:
-        """Return if this worker serves a request now. Raises Rebalancing or, for changes, NotLeader."""
+    async def _check_changing(self) -> None:
+        """Return if this worker may make changes now. Raises Rebalancing or NotLeader."""
 
     @abstractmethod
     async def _write(self, records: Iterable[ConfigRecord]) -> None:
@@ -51,12 +51,10 @@ class HerderService(ABC):
 
     def connectors(self) -> list[str]:
         """Return the names of all connectors."""
-        self._check_serving(changes=False)
         return list(self._herder.config.connectors)
 
     def connector_info(self, name: str) -> Document:
         """Return `{name, config, tasks: [{connector, task}], type}`."""
-        self._check_serving(changes=False)
         config = self._config(name)
         tasks = [{"connector": name, "task": n} for n in range(len(self._tasks(name)))]
         return {"name": name, "config": dict(config), "tasks": tasks, "type": type_of(config)}
@@ -72,7 +70,6 @@ class HerderService(ABC):
 
     def task_configs(self, name: str) -> list[Document]:
         """Return `[{id: {connector, task}, config}]`."""
-        self._check_serving(changes=False)
         self._config(name)
         return [
             {"id": {"connector": name, "task": number}, "config": dict(config)}
@@ -92,31 +89,30 @@ class HerderService(ABC):
         self, name: str, config: Mapping[str, str], initial_state: TargetState | None = None
     ) -> Document:
         """Create a connector and return its info. Raises AlreadyExists if there is one (KIP-980)."""
-        self._check_serving(changes=True)
+        await self._check_changing()
         if name in self._herder.config.connectors:
             raise AlreadyExists(f"Connector {name} already exists")
         return await self._put(name, config, initial_state)
 
     async def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, Document]:
         """Create a connector or replace its config. Return True if it is new, and its info."""
-        self._check_serving(changes=True)
+        await self._check_changing()
         is_new = name not in self._herder.config.connectors
         return is_new, await self._put(name, config, None)
 
     async def patch_config(self, name: str, patch: Mapping[str, str | None]) -> Document:
         """Change some keys of a config, None deletes a key, and return the connector's info (KIP-477)."""
-        self._check_serving(changes=True)
+        await self._check_changing()
         patched = {**self._config(name), **patch}
         return await self._put(name, {k: v for k, v in patched.items() if v is not None}, None)
 
     async def delete_connector(self, name: str) -> None:
         """Delete a connector."""
-        self._check_serving(changes=True)
+        await self._check_changing()
         await self._write(self._herder.delete_connector(name))
 
     async def set_target(self, name: str, target: TargetState) -> None:
         """Start, pause or stop a connector."""
-        self._check_serving(changes=target is TargetState.STOPPED)
         await self._write(self._herder.set_target(name, target))
 
     async def put_logger_level(self, logger: str, level: str) -> None:

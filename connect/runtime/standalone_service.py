@@ -102,7 +102,7 @@ class StandaloneService(HerderService):
         """Raise BadRequest: there is no other worker whose tasks are to be fenced."""
         raise BadRequest("a standalone worker has no other workers")
 
-    def _check_serving(self, *, changes: bool) -> None:
+    async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""
 
     def _check(self, raw: Mapping[str, str]) -> CheckedConfig:

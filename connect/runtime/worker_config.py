@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from connect.config import Config, setting
 from connect.config.providers import ConfigProviders, hidden
@@ -70,7 +70,7 @@ class WorkerConfig(Config):
         importance="LOW",
     )
 
-    PREFIXES = (
+    PREFIXES: ClassVar[tuple[str, ...]] = (
         *("key.converter.", "value.converter.", "header.converter.", "producer.", "consumer.", "admin."),
         "config.providers.",
     )

@@ -20,11 +20,20 @@ _SHOWN = (State.RUNNING, State.PAUSED, State.FAILED, State.UNASSIGNED, State.RES
 
 
 class WorkerMetrics:
-    """Metrics of a worker and its connectors."""
+    """Metrics of a worker and its connectors.
 
-    def __init__(self, connectors: Mapping[str, WorkerConnector], startings: Startings) -> None:
+    `tasks` have the tasks of connectors; by default `connectors` have their tasks themselves.
+    """
+
+    def __init__(
+        self,
+        connectors: Mapping[str, WorkerConnector],
+        startings: Startings,
+        tasks: Mapping[str, WorkerConnector] | None = None,
+    ) -> None:
         self._connectors = connectors
         self._startings = startings
+        self._with_tasks = connectors if tasks is None else tasks
 
     def add_to(self, metrics: Metrics) -> Callable[[], None]:
         """Register all metrics. Return a function that removes them again."""
@@ -43,12 +52,12 @@ class WorkerMetrics:
             {},
             {
                 "connector-count": len(connectors),
-                "task-count": sum(len(connector.tasks) for connector in connectors),
+                "task-count": sum(len(each.tasks) for each in self._with_tasks.values()),
                 **self._startings.connectors.values("connector"),
                 **self._startings.tasks.values("task"),
             },
         )
-        for connector in connectors:
+        for connector in list(self._with_tasks.values()):
             yield {"connector": connector.name}, _task_counts(connector)
 
     def _tasks(self, type: str) -> Iterator[tuple[Mapping[str, str], Values]]:
@@ -72,7 +81,7 @@ class WorkerMetrics:
             yield tags, task.calls.statistics()
 
     def _each_task(self) -> Iterator[tuple[Mapping[str, str], WorkerTask]]:
-        for connector in list(self._connectors.values()):
+        for connector in list(self._with_tasks.values()):
             for task in connector.tasks:
                 yield {"connector": connector.name, "task": str(task.setting.task_id)}, task
 

@@ -151,6 +151,16 @@ class GroupMember:
         return self._joined.protocol if self._joined else ""
 
     @property
+    def entered_generation(self) -> int:
+        """The generation of the last JoinGroup, -1 before; during `assign` it is the one that begins."""
+        return self._joined.generation if self._joined else NO_GENERATION
+
+    @property
+    def silent_seconds(self) -> float:
+        """Seconds since the coordinator last answered this member; 0 before the first assignment."""
+        return self._now() - self._heard_at if self._heard_at else 0.0
+
+    @property
     def assignment(self) -> bytes:
         """The current assignment, b"" if there is none."""
         return self._current[0] if self._current else b""

@@ -1,0 +1,325 @@
+"""DistributedWorker: one worker of a group: it runs the connectors and tasks that are assigned to it.
+
+Each connector has up to two `WorkerConnector`s here: one for the connector itself, one for its tasks. So a
+plugin whose planning hangs does not keep its tasks from stopping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+
+from connect.config import unknown_keys
+from connect.config.rest import RestConfig
+from connect.distributed.config import DistributedConfig
+from connect.distributed.local_runs import LocalRuns
+from connect.distributed.membership import WorkerGroup
+from connect.distributed.plans import PlanSender, Request
+from connect.distributed.reports import StatusReports
+from connect.distributed.signatures import new_key
+from connect.errors import MillstreamError
+from connect.group import Unit
+from connect.herder import Herder, RestartRequest, Runs
+from connect.herder.restart_plan import RestartPlan
+from connect.runtime.client_settings import is_client_key
+from connect.runtime.clients import Clients
+from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
+from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.service import set_logger_level
+from connect.runtime.worker_metrics import WorkerMetrics
+from connect.stores import ConfigRecord, ConfigTopic, OffsetTopic, StatusTopic
+from connect.stores.config_records import SESSION_KEY
+from kafka_client import Admin, Client
+from kafka_client.metrics.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+_FLUSH_SECONDS = 5.0
+
+
+class DistributedWorker:
+    """A worker of a group: `async with DistributedWorker(config, url=..., worker_id=..., request=...)`.
+
+    `url`: the address of its REST interface for other workers. `worker_id`: its name in statuses, `host:port`
+    as in Kafka. `request` sends a request to another worker; it blocks. `on_failed` is called with the error
+    that ends the worker's membership.
+    """
+
+    def __init__(
+        self,
+        config: DistributedConfig,
+        *,
+        url: str,
+        worker_id: str,
+        request: Request,
+        on_failed: Callable[[BaseException], None] = lambda error: None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.config = config
+        self.metrics = metrics or Metrics()
+        self.worker_id = worker_id
+        self.herder = Herder()
+        self.failure: BaseException | None = None
+        """The error that ended the membership."""
+        self.client: Client
+        self.statuses: StatusTopic
+        self.offsets: OffsetTopic
+        self.group: WorkerGroup
+        self.cluster_id = ""
+        self._configs: ConfigTopic
+        self._url = url
+        self._request = request
+        self._on_failed = on_failed
+        self._local = LocalRuns(self.herder)
+        self._connectors: dict[str, WorkerConnector] = {}
+        self._tasks: dict[str, WorkerConnector] = {}
+        self._checked: dict[str, CheckedConfig] = {}
+        self._startings = Startings()
+        self._closing = AsyncExitStack()
+        self._is_following = False
+        """True once the topics are read: requests before that are of another time."""
+        declarations = [DistributedConfig, RestConfig]
+        prefixes = (*DistributedConfig.PREFIXES, *RestConfig.PREFIXES)
+        for key, nearest in unknown_keys(declarations, config.raw, prefixes).items():
+            if not is_client_key(key):
+                _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
+
+    async def __aenter__(self) -> DistributedWorker:
+        try:
+            await self._open()
+        except BaseException:
+            await self._closing.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._closing.aclose()
+
+    async def _open(self) -> None:
+        config, stack = self.config, self._closing
+        clients = Clients(config, self.metrics)
+        stack.push_async_callback(clients.close)
+        self.client = client = await clients.worker(producing=False).connect()
+        await clients.worker(producing=True).connect()
+        self.cluster_id = (await client.metadata([])).cluster_id or ""
+        self.offsets = await OffsetTopic.open(client, config.offset_topic())
+        stack.push_async_callback(self.offsets.close)
+        self.statuses = await StatusTopic.open(client, config.status_topic())
+        stack.push_async_callback(self.statuses.close)
+        self._configs = await ConfigTopic.open(client, config.config_topic(), self._read)
+        stack.push_async_callback(self._configs.close)
+        self._forget_requests()
+        self._parts = WorkerParts(
+            worker_id=self.worker_id,
+            config=config,
+            clients=clients,
+            store=self.offsets,
+            startings=self._startings,
+            on_change=lambda: None,
+            on_plan=lambda name, configs: self._plans.send(name, configs),
+        )
+        self.group = WorkerGroup(
+            client, config, self.herder, self._configs, self._local, self, url=self._url, on_failed=self._fail
+        )
+        self._reports = StatusReports(self.statuses, self.worker_id, lambda: self.group.generation)
+        self._plans = PlanSender(
+            self, self.herder, self.write, self._request, config.inter_worker_signature_algorithm
+        )
+        metrics = WorkerMetrics(self._connectors, self._startings, self._tasks)
+        stack.callback(metrics.add_to(self.metrics))
+        stack.push_async_callback(self._plans.close)
+        stack.push_async_callback(self.group.close)
+        self._rotating = asyncio.create_task(self._rotate_keys(), name="session keys")
+        stack.callback(self._rotating.cancel)
+        self._is_following = True
+        await self.group.start()
+
+    # --- what the group asks ---
+
+    def apply(self) -> None:
+        """Bring what runs to what should run, in the background."""
+        for name in {*self._local.names(), *self._connectors, *self._tasks}:
+            self._reconcile(name)
+
+    async def freed(self) -> None:
+        """Wait until everything has stopped that should not run, and its statuses are stored."""
+        await asyncio.gather(*(each.freed() for each in (*self._connectors.values(), *self._tasks.values())))
+        for parts in (self._connectors, self._tasks):
+            for name in [name for name, part in parts.items() if part.is_over]:
+                del parts[name]
+        try:
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self.statuses.flush()
+        except (TimeoutError, MillstreamError) as e:
+            _log.warning("statuses are not stored yet: %r", e)
+
+    async def assigned(self, *, is_leader: bool) -> None:
+        """As the leader, forget the statuses of connectors and tasks that there are no more."""
+        if not is_leader:
+            return
+        for name in self.statuses.connectors() - self.herder.config.connectors.keys():
+            self._reports.delete(name)
+        for name, count in self.herder.units().items():
+            for task in self.statuses.tasks(name):
+                if task >= count:
+                    self.statuses.delete(name, task)
+        if self.group.is_signed and self.herder.config.session_key is None:
+            await self._write_key()
+
+    def leader_url(self) -> str | None:
+        """Return the leader's address, None if this worker leads. Raises Rebalancing if there is none now."""
+        return self.group.leader_url()
+
+    def has_connector(self, name: str) -> bool:
+        """Return True if this worker runs the connector."""
+        return Unit(name) in self._local.units and name in self.herder.config.connectors
+
+    def has(self, unit: Unit) -> bool:
+        """Return True if a connector or task is assigned to this worker."""
+        return unit in self._local.units
+
+    # --- configs ---
+
+    async def write(self, records: Iterable[ConfigRecord]) -> None:
+        """Write records of the config topic, and return once they are read back."""
+        records = list(records)
+        if records:
+            await self._configs.write(records)
+
+    def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
+        """Start some tasks of this worker's, or the connector itself, again. Raises NotFound."""
+        self.herder.restart(name, tasks, connector=connector)
+        self._reconcile(name)
+
+    def check(self, raw: Mapping[str, str]) -> CheckedConfig:
+        """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
+        name = str(raw.get("name"))
+        if name not in self._checked or self._checked[name].config != raw:
+            self._checked[name] = check_config(self.config, raw)
+        return self._checked[name]
+
+    def _read(self, records: Sequence[ConfigRecord]) -> None:
+        """Take records that were read from the config topic."""
+        changed = self.herder.read(records)
+        if not self._is_following:
+            return
+        for name in changed:
+            self._reconcile(name)
+        self.group.note_configs()
+        requests = self.herder.config.requests
+        for logger, level in requests.take_logger_levels().items():
+            try:
+                set_logger_level(logger, level)
+            except MillstreamError as e:
+                _log.warning("the level of logger %s is not changed: %s", logger, e)
+        for request in requests.take_restarts():
+            self._restart_requested(request)
+
+    def _forget_requests(self) -> None:
+        self.herder.config.requests.take_restarts()
+        self.herder.config.requests.take_logger_levels()
+
+    def _restart_requested(self, request: RestartRequest) -> None:
+        """Restart this worker's part; the other workers restart theirs, by the same statuses."""
+        name = request.connector
+        connector = self.statuses.get(name)
+        if connector is None or name not in self.herder.config.connectors:
+            _log.warning("connector %s is not restarted: it has no status", name)
+            return
+        status = {
+            "connector": {"state": connector.state},
+            "tasks": [{"id": n, "state": each.state} for n, each in self.statuses.tasks(name).items()],
+        }
+        plan = RestartPlan.of(status, include_tasks=request.include_tasks, only_failed=request.only_failed)
+        units = [Unit(name)] if plan.connector else []
+        units += [Unit(name, task) for task in plan.tasks]
+        own = [unit for unit in units if self.has(unit)]
+        for unit in own:
+            self._reports.restarting(unit)
+        count = len(self.herder.config.task_configs(name))
+        tasks = [unit.task for unit in own if 0 <= unit.task < count]
+        if own:
+            self.restart(name, tasks, connector=any(unit.is_connector for unit in own))
+
+    # --- running ---
+
+    def _reconcile(self, name: str) -> None:
+        self._bring(self._connectors, name, self._local.connector(name), self._report_connector)
+        self._bring(self._tasks, name, self._local.tasks(name), self._report_tasks)
+
+    def _bring(
+        self, parts: dict[str, WorkerConnector], name: str, runs: Runs, report: Callable[[str], None]
+    ) -> None:
+        existing = parts.get(name)
+        if runs.is_empty:
+            if existing is not None:
+                existing.reconcile(existing.checked, runs)
+            return
+        try:
+            checked = self.check(self.herder.config.connectors[name])
+        except Exception as e:
+            self._refuse(name, runs, e)
+            if existing is not None:
+                existing.reconcile(existing.checked, Runs())
+            return
+        if existing is None:
+            own = replace(self._parts, on_change=partial(report, name))
+            existing = parts[name] = WorkerConnector(own, checked)
+        existing.reconcile(checked, runs)
+
+    def _refuse(self, name: str, runs: Runs, error: Exception) -> None:
+        """Store as FAILED what cannot run because the connector's config is not valid on this worker."""
+        _log.error("%s cannot run: %r", name, error)
+        units = [Unit(name)] if runs.connector is not None else [Unit(name, task) for task in runs.tasks]
+        for unit in units:
+            self._reports.failed(unit, error)
+
+    def _report_connector(self, name: str) -> None:
+        if name in self._connectors:
+            self._reports.connector(self._connectors[name])
+
+    def _report_tasks(self, name: str) -> None:
+        if name in self._tasks:
+            self._reports.tasks(self._tasks[name])
+
+    # --- keys ---
+
+    async def _rotate_keys(self) -> None:
+        """As the leader of a group that signs its requests, replace the session key when its time is over."""
+        ttl = self.config.inter_worker_key_ttl_ms
+        while True:
+            key = self.herder.config.session_key
+            age = ttl if key is None else time.time() * 1000 - key.created_ms
+            await asyncio.sleep(max(ttl - age, min(ttl, 1_000)) / 1000)
+            key = self.herder.config.session_key
+            is_over = key is not None and time.time() * 1000 - key.created_ms >= ttl
+            if is_over and self.group.is_leader and self.group.is_signed:
+                try:
+                    await self._write_key()
+                except (MillstreamError, TimeoutError) as e:
+                    _log.warning("the session key is not replaced yet: %r", e)
+
+    async def _write_key(self) -> None:
+        config = self.config
+        key = new_key(
+            config.inter_worker_key_generation_algorithm,
+            config.inter_worker_key_size,
+            int(time.time() * 1000),
+        )
+        await self.write([(SESSION_KEY, key.value())])
+
+    def _fail(self, error: BaseException) -> None:
+        _log.error("the worker's membership in %s has ended: %r", self.config.group_id, error)
+        self.failure = error
+        self._local.revoke(self._local.units)
+        self.apply()
+        self._on_failed(error)
+
+    @property
+    def admin(self) -> Admin:
+        """An admin client with the worker's settings."""
+        return Admin(self.client)
