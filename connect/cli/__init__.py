@@ -5,13 +5,14 @@ from __future__ import annotations
 import typer
 
 from connect.authoring.commands import app as authoring
-from connect.cli import apply, local, offsets, standalone, states
+from connect.cli import apply, distributed, local, offsets, standalone, states
 from connect.dlq.cli import app as dlq
 
 app = typer.Typer(
     help="Connect: move data between the log and other systems.", no_args_is_help=True, add_completion=False
 )
 app.command()(standalone.standalone)
+app.command()(distributed.distributed)
 app.command()(local.plugins)
 app.command("config")(local.show_config)
 app.command("list")(states.list_connectors)

@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import logging
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +23,7 @@ import typer
 
 from connect.cli.local import find_own_modules
 from connect.cli.rest_interface import bound_server
+from connect.cli.worker_process import log_to_stderr, say, worker_settings
 from connect.config import read_config_file
 from connect.config.rest import RestConfig
 from connect.errors import MillstreamError
@@ -65,10 +63,10 @@ def standalone(
 
     The exit status is 1 when a connector or task had failed at the end.
     """
-    logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr(log_level)
     find_own_modules()
     try:
-        worker = {**read_config_file(worker_file), **dict(_pair(o) for o in override or [])}
+        worker = worker_settings(worker_file, override)
         connectors = [read_config_file(path) for path in connector_files or []]
         running = _run(
             WorkerConfig.parse(worker),
@@ -83,18 +81,6 @@ def standalone(
         typer.echo(f"millstream connect: {e}", err=True)
         raise typer.Exit(2) from e
     raise typer.Exit(1 if failed else 0)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator:
-        raise typer.BadParameter(f"{text!r} is not key=value")
-    return key.strip(), value.strip()
-
-
-def _say(event: str, **facts: Any) -> None:
-    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
-    sys.stdout.flush()
 
 
 async def _run(
@@ -129,7 +115,7 @@ async def _run(
                 await server.serve(StandaloneService(worker), config, worker.metrics)
             names = [await worker.start_connector(connector) for connector in connectors]
             facts = {} if server is None else {"rest": server.url}
-            _say("started", worker_id=worker.worker_id, connectors=names, **facts)
+            say("started", worker_id=worker.worker_id, connectors=names, **facts)
             reporting = asyncio.create_task(_report(worker, changed, interval))
             waits: set[asyncio.Task[Any]] = {asyncio.create_task(stopped.wait())}
             if until_done:
@@ -147,7 +133,7 @@ async def _run(
         if server is not None:
             await server.close()
     has_failed = worker.failed  # including failures of the last flush and commit
-    _say("stopped", failed=has_failed, connectors=worker.status())
+    say("stopped", failed=has_failed, connectors=worker.status())
     return has_failed
 
 
@@ -159,4 +145,4 @@ async def _report(worker: Worker, changed: asyncio.Event, interval: float) -> No
         except TimeoutError:
             pass
         changed.clear()
-        _say("status", connectors=worker.status())
+        say("status", connectors=worker.status())

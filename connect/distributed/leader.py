@@ -107,7 +107,7 @@ class Leader:
 
 
 class ConnectProtocol:
-    """One of the protocols that a worker offers its group."""
+    """A protocol that a worker offers its group."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ _MISMATCH_SECONDS = 0.5
 
 
 class Running(Protocol):
-    """What runs on the worker."""
+    """The connectors and tasks that run on the worker."""
 
     def apply(self) -> None:
         """Bring what runs to what should run, in the background."""

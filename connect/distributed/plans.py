@@ -24,7 +24,7 @@ _DONE = (200, 204)
 
 
 class Group(Protocol):
-    """What a sender asks of its worker."""
+    """The worker, as its sender of plans sees it."""
 
     def leader_url(self) -> str | None:
         """Return the leader's address, None if this worker leads. Raises Rebalancing if there is none now."""

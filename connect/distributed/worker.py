@@ -158,7 +158,7 @@ class DistributedWorker:
             _log.warning("statuses are not stored yet: %r", e)
 
     async def assigned(self, *, is_leader: bool) -> None:
-        """As the leader, forget the statuses of connectors and tasks that there are no more."""
+        """Delete the statuses of deleted connectors and tasks, if this worker leads."""
         if not is_leader:
             return
         for name in self.statuses.connectors() - self.herder.config.connectors.keys():
@@ -289,7 +289,7 @@ class DistributedWorker:
     # --- keys ---
 
     async def _rotate_keys(self) -> None:
-        """As the leader of a group that signs its requests, replace the session key when its time is over."""
+        """Replace the session key when its time is over, if this worker leads a group that signs."""
         ttl = self.config.inter_worker_key_ttl_ms
         while True:
             key = self.herder.config.session_key

@@ -53,6 +53,11 @@ class RestServer:
         """The listeners of the REST interface, with their ports."""
         return self._bound
 
+    @property
+    def client_tls(self) -> ssl.SSLContext | None:
+        """The TLS of requests to other workers; None without an `https` listener."""
+        return self._client_tls
+
     def bind(self) -> None:
         """Take the ports. Raises MillstreamError if one is taken, ConfigError for unusable TLS settings."""
         side: Side = "all" if self._config.admin_listeners is None else "main"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from connect.runtime.worker_config import WorkerConfig
 from connect.stores import ConfigRecord
 
 Document: TypeAlias = dict[str, Any]
+_NO_OFFSETS = "this worker does not serve the offsets of connectors"
 
 
 class HerderService(ABC):
@@ -114,6 +115,20 @@ class HerderService(ABC):
     async def set_target(self, name: str, target: TargetState) -> None:
         """Start, pause or stop a connector."""
         await self._write(self._herder.set_target(name, target))
+
+    async def connector_offsets(self, name: str) -> Document:
+        """Raise BadRequest: source offsets are not served yet."""
+        raise BadRequest(_NO_OFFSETS)
+
+    async def alter_offsets(
+        self, name: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> str:
+        """Raise BadRequest: source offsets are not served yet."""
+        raise BadRequest(_NO_OFFSETS)
+
+    async def reset_offsets(self, name: str) -> str:
+        """Raise BadRequest: source offsets are not served yet."""
+        raise BadRequest(_NO_OFFSETS)
 
     async def put_logger_level(self, logger: str, level: str) -> None:
         """Set a logger's level (KIP-976). Raises BadRequest for a level that there is not."""

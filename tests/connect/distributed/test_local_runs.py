@@ -1,4 +1,4 @@
-"""What one worker of a group should run, between assignments and changes of configs."""
+"""The runs of one worker of a group, between assignments and changes of configs."""
 
 from connect.distributed.local_runs import LocalRuns
 from connect.group import Unit

@@ -1,0 +1,41 @@
+"""What the commands that run a worker share: settings, logs, and the lines that they write to stdout."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from connect.config import read_config_file
+from kafka_client.log_level import LogLevel
+
+
+def log_to_stderr(level: LogLevel) -> None:
+    """Have warnings and errors, or what `level` says, written to stderr."""
+    logging.basicConfig(level=level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def worker_settings(file: Path, overrides: Sequence[str] | None) -> dict[str, Any]:
+    """Return a worker's settings, `key=value` of `overrides` on top of the file's.
+
+    Raises ConfigError for a file that cannot be read, typer.BadParameter for an override without `=`.
+    """
+    return {**read_config_file(file), **dict(map(_pair, overrides or ()))}
+
+
+def say(event: str, **facts: Any) -> None:
+    """Write a line of JSON to stdout, for the program that has started the worker."""
+    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
+    sys.stdout.flush()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"{text!r} is not key=value")
+    return key.strip(), value.strip()
