@@ -20,6 +20,7 @@ from kafka_client.group.group import GroupMember
 
 _log = logging.getLogger(__name__)
 _MISMATCH_SECONDS = 0.5
+_WATCH_SECONDS = 0.05
 
 
 class Running(Protocol):
@@ -218,11 +219,17 @@ class WorkerGroup:
         self._rejoining = loop.call_later(seconds, self._member.request_rejoin)
 
     async def _watch_session(self) -> None:
-        """Stop what runs once the coordinator may have given it to others, because it cannot be reached."""
-        timeout = self._config.session_timeout_ms / 1000
+        """Stop what runs once the coordinator may have given it to others, because it cannot be reached.
+
+        A worker that joins sends no heartbeats: the coordinator waits for it as long as a rebalance may take.
+        """
+        session, rebalance = self._config.session_timeout_ms / 1000, self._config.rebalance_timeout_ms / 1000
         while True:
-            await asyncio.sleep(max(0.05, timeout - self._member.silent_seconds))
-            if self._member.silent_seconds >= timeout and self.assignment is not None:
-                _log.warning("no heartbeat was answered in %g s: all connectors and tasks stop", timeout)
+            timeout = max(session, rebalance) if self._member.is_joining else session
+            silent = self._member.silent_seconds
+            if silent < timeout or self.assignment is None:
+                await asyncio.sleep(max(_WATCH_SECONDS, min(session, timeout - silent)))
+            else:
+                _log.warning("the group's coordinator is silent for %g s: everything stops here", silent)
                 await self._lost(b"", -1)
                 self._member.request_rejoin()

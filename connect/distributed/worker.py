@@ -32,13 +32,14 @@ from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.service import set_logger_level
 from connect.runtime.worker_metrics import WorkerMetrics
-from connect.stores import ConfigRecord, ConfigTopic, OffsetTopic, StatusTopic
+from connect.stores import ConfigRecord, ConfigTopic, OffsetTopic, StatusTopic, TopicUse
 from connect.stores.config_records import SESSION_KEY
 from kafka_client import Admin, Client
 from kafka_client.metrics.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 _FLUSH_SECONDS = 5.0
+_KEY_RETRY_MS = 1_000
 
 
 class DistributedWorker:
@@ -80,6 +81,7 @@ class DistributedWorker:
         self._checked: dict[str, CheckedConfig] = {}
         self._startings = Startings()
         self._closing = AsyncExitStack()
+        self._key_due = asyncio.Event()
         self._is_following = False
         """True once the topics are read: requests before that are of another time."""
         declarations = [DistributedConfig, RestConfig]
@@ -121,6 +123,7 @@ class DistributedWorker:
             startings=self._startings,
             on_change=lambda: None,
             on_plan=lambda name, configs: self._plans.send(name, configs),
+            note_topic=self._note_topic,
         )
         self.group = WorkerGroup(
             client, config, self.herder, self._configs, self._local, self, url=self._url, on_failed=self._fail
@@ -167,8 +170,8 @@ class DistributedWorker:
             for task in self.statuses.tasks(name):
                 if task >= count:
                     self.statuses.delete(name, task)
-        if self.group.is_signed and self.herder.config.session_key is None:
-            await self._write_key()
+        if self.herder.config.session_key is None:
+            self._key_due.set()
 
     def leader_url(self) -> str | None:
         """Return the leader's address, None if this worker leads. Raises Rebalancing if there is none now."""
@@ -286,6 +289,14 @@ class DistributedWorker:
         if name in self._tasks:
             self._reports.tasks(self._tasks[name])
 
+    def _note_topic(self, connector: str, task: int, topic: str) -> None:
+        """Store that a connector uses a topic, unless it is stored (KIP-558)."""
+        if all(use.topic != topic for use in self.statuses.topics(connector)):
+            discovered_ms = int(time.time() * 1000)
+            self.statuses.put_topic(
+                TopicUse(topic=topic, connector=connector, task=task, discovered_ms=discovered_ms)
+            )
+
     # --- keys ---
 
     async def _rotate_keys(self) -> None:
@@ -294,14 +305,18 @@ class DistributedWorker:
         while True:
             key = self.herder.config.session_key
             age = ttl if key is None else time.time() * 1000 - key.created_ms
-            await asyncio.sleep(max(ttl - age, min(ttl, 1_000)) / 1000)
-            key = self.herder.config.session_key
-            is_over = key is not None and time.time() * 1000 - key.created_ms >= ttl
-            if is_over and self.group.is_leader and self.group.is_signed:
+            if age >= ttl and self.group.is_leader and self.group.is_signed:
                 try:
                     await self._write_key()
+                    continue
                 except (MillstreamError, TimeoutError) as e:
                     _log.warning("the session key is not replaced yet: %r", e)
+            self._key_due.clear()
+            try:
+                async with asyncio.timeout(max(ttl - age, min(ttl, _KEY_RETRY_MS)) / 1000):
+                    await self._key_due.wait()
+            except TimeoutError:
+                pass
 
     async def _write_key(self) -> None:
         config = self.config

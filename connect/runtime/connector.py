@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from connect.api.range_sink import RangeSinkTask
@@ -67,6 +68,8 @@ class WorkerParts:
     on_plan: Callable[[str, Sequence[Properties]], None]
     """Called with a connector's name and its task configs after each plan."""
     startings: Startings = field(default_factory=Startings)
+    note_topic: Callable[[str, int, str], None] = lambda connector, task, topic: None
+    """Called with connector, task number and topic when a task uses a topic (KIP-558)."""
 
 
 @dataclass(slots=True)
@@ -400,6 +403,7 @@ class WorkerConnector:
             client=client,
             admin=Admin(client),
             startups=parts.startings.tasks,
+            note_topic=partial(parts.note_topic, self.name, number),
         )
 
     def _make_task_of_type(self, setting: TaskSetting) -> WorkerTask:

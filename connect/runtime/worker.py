@@ -95,6 +95,7 @@ class Worker:
             startings=self._startings,
             on_change=self._note_change,
             on_plan=self._take_plan,
+            note_topic=lambda connector, task, topic: self.topics.setdefault(connector, set()).add(topic),
         )
         return self
 
