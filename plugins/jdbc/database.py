@@ -152,7 +152,9 @@ def open_engine(config: DatabaseConfig, *, read_only: bool = False) -> sa.Engine
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
     if backend == "sqlite":
         sa.event.listen(engine, "connect", _plain_sqlite)
-        sa.event.listen(engine, "begin", _begin)
+        # A writer takes its lock first: one that has read before could not wait for it.
+        begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+        sa.event.listen(engine, "begin", lambda connection: _begin(connection, begin))
     return engine
 
 
@@ -161,9 +163,9 @@ def _plain_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
 
 
-def _begin(connection: sa.Connection) -> None:
+def _begin(connection: sa.Connection, statement: str) -> None:
     if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql(statement)
 
 
 def interrupt(connection: Any, backend: str) -> None:

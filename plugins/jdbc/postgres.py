@@ -3,8 +3,8 @@
 - Every transaction has a virtual id and holds a lock on it, from before its `now()` until after its commit is
   visible. So a new snapshot sees all rows of a transaction that `pg_locks` no longer shows.
 - INSERT and COPY lock the table before they take an id of its sequence; `nextval` locks the sequence. Both
-  locks stay until the transaction or savepoint of the row has ended. So for ids, only transactions matter that
-  hold a writer's lock on the table, on a table below or above it, or on a sequence of its columns.
+  locks stay until the row's transaction or savepoint has ended. So for ids, only holders of a writer's lock
+  matter: on the table, on a table below or above it, or on a sequence of its columns.
 - A prepared transaction keeps its locks under another identity, `-1/<xid>`.
 
 A row's own `xmin` is not used. `xmin < pg_snapshot_xmin(pg_current_snapshot())` does not order ids: a

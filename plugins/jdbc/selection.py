@@ -22,7 +22,8 @@ _MYSQL_TYPES: dict[int, sa.types.TypeEngine[Any]] = {
     11: mysql.TIME(fsp=6), 12: mysql.DATETIME(fsp=6), 13: mysql.YEAR(), 16: mysql.BIT(64),
 }  # fmt: skip
 """The protocol's numbers of types; all others are text or bytes."""
-_MYSQL_BLOBS = (249, 250, 251, 252)
+_MYSQL_BINARY = 63
+"""The number of the character set `binary`."""
 
 
 @dataclass(slots=True)
@@ -119,10 +120,11 @@ def select_query(connection: sa.Connection, config: JdbcSourceConfig) -> Selecti
     query = (config.query or "").strip().rstrip(";").replace(":", r"\:")
     source = sa.text(f"({query}) AS {_QUERY}")
     result: Any = connection.execute(sa.text(f"SELECT * FROM ({query}) AS {_QUERY} WHERE 1 = 0"))
-    description = result.cursor.description
+    description, is_binary = result.cursor.description, _binary_columns(result.cursor)
     result.close()
     elements: dict[str, sa.ColumnElement[Any]] = {
-        each[0]: sa.column(config.name(each[0]), _described_type(connection, each)) for each in description
+        each[0]: sa.column(config.name(each[0]), _described_type(connection, each, binary))
+        for each, binary in zip(description, is_binary, strict=True)
     }
     return Selection(
         source,  # type: ignore[arg-type]
@@ -136,7 +138,15 @@ def _column(element: sa.ColumnElement[Any], name: str, config: JdbcSourceConfig,
     return column(element, name, optional=optional, mapping=config.numeric_mapping, zone=config.zone)
 
 
-def _described_type(connection: sa.Connection, description: Sequence[Any]) -> sa.types.TypeEngine[Any]:
+def _binary_columns(cursor: Any) -> list[bool]:
+    """Return for each column whether PyMySQL knows it as bytes: text and bytes have one type in the protocol."""
+    fields = getattr(getattr(cursor, "_result", None), "fields", None) or [None] * len(cursor.description)
+    return [getattr(each, "charsetnr", None) == _MYSQL_BINARY for each in fields]
+
+
+def _described_type(
+    connection: sa.Connection, description: Sequence[Any], is_binary: bool
+) -> sa.types.TypeEngine[Any]:
     """Return the type of a query's column as the driver describes it."""
     backend, code, precision, scale = connection.dialect.name, description[1], description[4], description[5]
     if backend == "sqlite":
@@ -145,9 +155,7 @@ def _described_type(connection: sa.Connection, description: Sequence[Any]) -> sa
         return _postgres_type(connection, code, precision, scale)
     if code == 246:  # a decimal: its precision counts the sign and the point
         return sa.Numeric(max(1, precision - 1 - bool(scale)), scale)
-    if code in _MYSQL_BLOBS:
-        return sa.LargeBinary()
-    return _MYSQL_TYPES.get(code, sa.Text())
+    return _MYSQL_TYPES.get(code) or (sa.LargeBinary() if is_binary else sa.Text())
 
 
 def _postgres_type(

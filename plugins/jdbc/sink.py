@@ -1,4 +1,227 @@
-"""placeholder"""
+"""JdbcSink: writes topics into tables. `JdbcSinkConfig` declares and documents its settings.
+
+Each `put` is one transaction over all its tables. A record that the database refuses is found by writing the
+batch again row by row. It is reported if the connector has an errant record reporter; otherwise the task fails with
+the record's topic, partition and offset, and the whole `put` is rolled back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import sqlalchemy as sa
+
+from connect.api import (
+    ConnectError,
+    DataError,
+    RetriableError,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from plugins.jdbc.database import open_engine
+from plugins.jdbc.errors import connect_error, is_row_error
+from plugins.jdbc.layout import Layout, Layouts
+from plugins.jdbc.offset_table import OffsetTable
+from plugins.jdbc.sink_config import JdbcSinkConfig
+from plugins.jdbc.statements import Statement
+from plugins.jdbc.target import Targets
+
+_CLAIMS_MAX = 5
+Rows = list[tuple[SinkRecord, tuple[Any, ...]]]
 
 
-class JdbcSink: ...
+class JdbcSinkTask(SinkTask):
+    """A task that writes its partitions' records into their tables."""
+
+    def __init__(self) -> None:
+        self._connection: sa.Connection | None = None
+        self._offsets: OffsetTable | None = None
+        self._failures = 0
+        self._stopping = threading.Event()
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Connect; with delivery=exactly_once, create the table of offsets."""
+        self._config = JdbcSinkConfig.parse(config)
+        self._engine = open_engine(self._config)
+        self._layouts = Layouts(self._config)
+        self._targets = Targets(self._engine, self._config)
+        self._statements: dict[int, tuple[Layout, Statement]] = {}
+        if self._config.delivery == "exactly_once":
+            try:
+                self._offsets = OffsetTable(self._engine, self.context.connector)
+            except sa.exc.SQLAlchemyError as e:
+                raise connect_error(e, "the table of offsets") from e
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """Claim the partitions, and go on from the offsets that the database holds."""
+        if self._offsets is None:
+            return
+        for attempt in range(_CLAIMS_MAX):
+            try:
+                with self._engine.begin() as connection:
+                    stored = self._offsets.claim(connection, partitions)
+            except sa.exc.IntegrityError as e:  # another task claims at the same moment
+                if attempt == _CLAIMS_MAX - 1:
+                    raise connect_error(e, "the claim of partitions") from e
+            except sa.exc.SQLAlchemyError as e:
+                raise connect_error(e, "the claim of partitions") from e
+            else:
+                self.context.offset(stored)
+                return
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Write the records in one transaction. Raises RetriableError while the database does not answer."""
+        if not records:
+            return
+        try:
+            self._write(records)
+        except sa.exc.SQLAlchemyError as e:
+            self._disconnect()
+            error = connect_error(e, "the batch")
+            if isinstance(error, RetriableError):
+                raise self._again(error) from e
+            raise error from e
+        except BaseException:
+            self._disconnect()
+            raise
+        self._failures = 0
+
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Return the offsets: everything put is committed in the database."""
+        return offsets
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Release the claims."""
+        if self._offsets is not None:
+            self._offsets.release(partitions)
+
+    def stop(self) -> None:
+        """Close the connection."""
+        self._stopping.set()
+        self._disconnect()
+
+    def _again(self, error: RetriableError) -> ConnectError:
+        """Count a failure, and wait. Return the error to raise: after `max.retries` it is a final one."""
+        self._failures += 1
+        if self._failures > self._config.max_retries:
+            return ConnectError(
+                f"{error}; tried {self._failures} times, max.retries={self._config.max_retries}"
+            )
+        self._stopping.wait(self._config.retry_backoff_ms / 1000)
+        return error
+
+    def _write(self, records: Sequence[SinkRecord]) -> None:
+        groups = list(self._groups(records))
+        for layout, _ in groups:  # before the transaction, as MariaDB ends it with each change of a table
+            self._statement(layout)
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        connection = self._connection
+        with connection.begin():
+            stored: dict[TopicPartition, int] = {}
+            ends = {TopicPartition(r.topic, r.partition): r.offset + 1 for r in records}
+            if self._offsets is not None:
+                stored = self._offsets.check(connection, ends)
+            for layout, rows in groups:
+                if stored:
+                    rows = [
+                        (r, v)
+                        for r, v in rows
+                        if r.offset >= stored.get(TopicPartition(r.topic, r.partition), 0)
+                    ]
+                if rows:
+                    self._write_rows(connection, self._statement(layout), rows)
+            if self._offsets is not None:
+                ahead = {tp: end for tp, end in ends.items() if end > stored.get(tp, -1)}
+                self._offsets.store(connection, ahead)
+
+    def _groups(self, records: Sequence[SinkRecord]) -> Iterator[tuple[Layout, Rows]]:
+        """Yield rows that follow each other with one layout, at most `batch.size` at a time."""
+        layout: Layout | None = None
+        rows: Rows = []
+        for record in records:
+            try:
+                own = self._layouts.of(record)
+                row = own.values(record)
+            except (DataError, AttributeError) as e:
+                self._refuse(record, DataError(f"{_place(record)}: {e}"))
+                continue
+            if own is not layout or len(rows) >= self._config.batch_size:
+                if layout is not None and rows:
+                    yield layout, rows
+                layout, rows = own, []
+            rows.append((record, row))
+        if layout is not None and rows:
+            yield layout, rows
+
+    def _statement(self, layout: Layout) -> Statement:
+        cached = self._statements.get(id(layout))
+        if cached is None or cached[0] is not layout:
+            target = self._targets.ready(layout)
+            if len(self._statements) > 1000:
+                self._statements.clear()
+            statement = Statement(self._engine.dialect, layout, target, self._config)
+            cached = self._statements[id(layout)] = (layout, statement)
+        return cached[1]
+
+    def _write_rows(self, connection: sa.Connection, statement: Statement, rows: Rows) -> None:
+        batch = connection.begin_nested()
+        try:
+            statement.execute(connection, [row for _, row in rows])
+        except (sa.exc.SQLAlchemyError, TypeError, ValueError) as e:
+            if isinstance(e, sa.exc.SQLAlchemyError) and not is_row_error(e):
+                raise
+            batch.rollback()
+            self._write_one_by_one(connection, statement, rows)
+        else:
+            batch.commit()
+
+    def _write_one_by_one(self, connection: sa.Connection, statement: Statement, rows: Rows) -> None:
+        for record, row in rows:
+            single = connection.begin_nested()
+            try:
+                statement.execute(connection, [row])
+            except (sa.exc.SQLAlchemyError, TypeError, ValueError) as e:
+                if isinstance(e, sa.exc.SQLAlchemyError) and not is_row_error(e):
+                    raise
+                single.rollback()
+                cause = str(getattr(e, "orig", None) or e).strip()
+                self._refuse(record, DataError(f"{_place(record)}: the database refuses the row: {cause}"))
+            else:
+                single.commit()
+
+    def _refuse(self, record: SinkRecord, error: DataError) -> None:
+        """Report a bad record. Raises the error if nobody takes reports."""
+        make: Callable[[], Any] = getattr(self.context, "errant_record_reporter", lambda: None)
+        reporter = make()
+        if reporter is None:
+            raise error
+        reporter.report(record, error)
+
+    def _disconnect(self) -> None:
+        """Drop the connection, and what is known of the tables: they may have changed."""
+        self._targets.forget()
+        self._statements.clear()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):  # it may be broken
+                connection.invalidate()
+            with suppress(Exception):
+                connection.close()
+
+
+def _place(record: SinkRecord) -> str:
+    return f"{record.topic}-{record.partition} at offset {record.offset}"
+
+
+class JdbcSink(SinkConnector):
+    """The connector of the database sink; each task writes its assigned partitions."""
+
+    CONFIG = JdbcSinkConfig
+    VERSION = "1"
+    task_class = JdbcSinkTask

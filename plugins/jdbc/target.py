@@ -1,0 +1,208 @@
+"""The sink's tables: their columns as the database has them, created and extended as records need them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+from connect.api import ConnectError, Schema, Type, schema
+from plugins.jdbc.columns import zone_of
+from plugins.jdbc.layout import Layout
+from plugins.jdbc.sink_config import JdbcSinkConfig
+from plugins.jdbc.tables import TableName
+
+_KEY_TEXT = 255
+"""Characters of a text column in a key of MariaDB, which needs a length there."""
+
+
+@dataclass(slots=True)
+class Target:
+    """A table to write: its reflection, and for PostgreSQL the names of its columns' types."""
+
+    table: sa.Table
+    type_names: dict[str, str] = field(default_factory=dict)
+
+
+class Targets:
+    """The tables of a sink, by their names in the config's format."""
+
+    def __init__(self, engine: sa.Engine, config: JdbcSinkConfig) -> None:
+        self._engine, self._config = engine, config
+        self._targets: dict[str, Target] = {}
+
+    def forget(self) -> None:
+        """Reflect all tables again: they may have changed."""
+        self._targets.clear()
+
+    def ready(self, layout: Layout) -> Target:
+        """Return the layout's table with all its columns, created or extended if the config allows it.
+
+        Raises ConnectError if the table or a column does not exist and must not be made.
+        """
+        target = self._targets.get(layout.table)
+        if target is None:
+            target = self._targets[layout.table] = self._open(layout)
+        if missing := [name for name in layout.columns if name not in target.table.c]:
+            target = self._targets[layout.table] = self._evolve(layout, target, missing)
+        return target
+
+    def _open(self, layout: Layout) -> Target:
+        name = TableName.parsed(layout.table)
+        with self._engine.connect() as connection:
+            target = self._reflect(connection, name)
+        if target is not None:
+            return target
+        if not self._config.auto_create:
+            raise ConnectError(f"the table {name} does not exist: create it, or set auto.create=true")
+        if layout.is_delete:
+            raise ConnectError(f"the table {name} does not exist, and a delete does not create it")
+        columns = [self._column(each, layout) for each in layout.columns]
+        with self._engine.begin() as connection:
+            schema_name = None if name.schema is None else self._config.name(name.schema)
+            table = sa.Table(self._config.name(name.table), sa.MetaData(), *columns, schema=schema_name)
+            connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+        with self._engine.connect() as connection:
+            target = self._reflect(connection, name)
+        assert target is not None
+        return target
+
+    def _evolve(self, layout: Layout, target: Target, missing: list[str]) -> Target:
+        name = TableName.parsed(layout.table)
+        with self._engine.begin() as connection:
+            fresh = self._reflect(connection, name)
+            missing = [each for each in missing if fresh is None or each not in fresh.table.c]
+            if missing and not self._config.auto_evolve:
+                raise ConnectError(
+                    f"the table {name} has no column {', '.join(missing)}: add it, leave the field out with "
+                    "fields.whitelist, or set auto.evolve=true"
+                )
+            for each in missing:
+                shape = layout.schemas[each]
+                if each in layout.keys or (shape and not shape.optional and shape.default is None):
+                    raise ConnectError(
+                        f"the table {name} has no column {each}, and existing rows would have no value for it: "
+                        "make the field optional, or give it a default"
+                    )
+                column = sa.schema.CreateColumn(self._column(each, layout)).compile(
+                    dialect=connection.dialect
+                )
+                full = connection.dialect.identifier_preparer.format_table(target.table)
+                connection.exec_driver_sql(f"ALTER TABLE {full} ADD COLUMN {column}".replace("%", "%%"))
+            extended = self._reflect(connection, name)
+        assert extended is not None
+        return extended
+
+    def _reflect(self, connection: sa.Connection, name: TableName) -> Target | None:
+        schema_name = None if name.schema is None else self._config.name(name.schema)
+        kinds = {kind.upper() for kind in self._config.table_types}
+        inspector = sa.inspect(connection)
+        is_view = name.table in inspector.get_view_names(name.schema)
+        if ("VIEW" if is_view else "TABLE") not in kinds:
+            raise ConnectError(f"{name} is a {'view' if is_view else 'table'}, table.types does not name it")
+        try:
+            table = sa.Table(
+                self._config.name(name.table),
+                sa.MetaData(),
+                schema=schema_name,
+                autoload_with=connection,
+                resolve_fks=False,
+            )
+        except sa.exc.NoSuchTableError:
+            return None
+        target = Target(table)
+        if connection.dialect.name == "postgresql":
+            full = connection.dialect.identifier_preparer.format_table(table)
+            rows = connection.execute(
+                sa.text(
+                    "SELECT attname, format_type(atttypid, -1) FROM pg_attribute "
+                    "WHERE attrelid = CAST(:table AS regclass) AND attnum > 0 AND NOT attisdropped"
+                ),
+                {"table": full},
+            )
+            target.type_names = {row[0]: row[1] for row in rows}
+        return target
+
+    def _column(self, name: str, layout: Layout) -> sa.Column[Any]:
+        shape = layout.schemas[name]
+        if shape is None:
+            raise ConnectError(
+                f"{layout.table}.{name}: the first record has null and no schema, so the column's type is not "
+                "known: create the column, or use a converter with schemas"
+            )
+        is_key = name in layout.keys
+        default = None if shape.default is None else sa.literal(shape.default, _sql_type(shape, is_key))
+        return sa.Column(
+            self._config.name(name),
+            _sql_type(shape, is_key),
+            primary_key=is_key,
+            nullable=shape.optional and not is_key,
+            autoincrement=False,
+            server_default=None if default is None else _default(shape.default),
+        )
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, bool):
+        return sa.true() if value else sa.false()
+    return sa.text(str(value)) if isinstance(value, (int, float)) else str(value)
+
+
+_TYPES: dict[Type, sa.types.TypeEngine[Any]] = {
+    Type.INT8: sa.SmallInteger().with_variant(mysql.TINYINT(), "mysql", "mariadb"),
+    Type.INT16: sa.SmallInteger(),
+    Type.INT32: sa.Integer(),
+    Type.INT64: sa.BigInteger(),
+    Type.FLOAT32: sa.REAL().with_variant(mysql.FLOAT(), "mysql", "mariadb"),
+    Type.FLOAT64: sa.Double(),
+    Type.BOOLEAN: sa.Boolean(),
+    Type.BYTES: sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb"),
+}
+
+
+def _sql_type(shape: Schema, is_key: bool) -> sa.types.TypeEngine[Any]:
+    """Return the type of a new column."""
+    match shape.name:
+        case schema.DECIMAL:
+            scale = int(shape.parameters.get("scale", 0))
+            limited = mysql.DECIMAL(65, min(scale, 30))
+            return sa.Numeric().with_variant(limited, "mysql", "mariadb")
+        case schema.DATE:
+            return sa.Date()
+        case schema.TIME:
+            return sa.Time().with_variant(mysql.TIME(fsp=6), "mysql", "mariadb")
+        case schema.TIMESTAMP:
+            return sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+    if shape.type in _TYPES:
+        kind = _TYPES[shape.type]
+        if is_key and shape.type is Type.BYTES:
+            return sa.LargeBinary().with_variant(mysql.VARBINARY(_KEY_TEXT), "mysql", "mariadb")
+        return kind
+    text = mysql.VARCHAR(_KEY_TEXT) if is_key else mysql.LONGTEXT()
+    return sa.Text().with_variant(text, "mysql", "mariadb")
+
+
+def conversion(kind: sa.types.TypeEngine[Any], config: JdbcSinkConfig, backend: str) -> Callable[[Any], Any]:
+    """Return the conversion of a Connect value to what the driver takes for a column."""
+    zone = None
+    if isinstance(kind, sa.DateTime) and not getattr(kind, "timezone", False):
+        zone = zone_of(kind, config.zone)
+    is_sqlite = backend == "sqlite"
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, dt.datetime):
+            if zone is not None:
+                value = value.astimezone(zone).replace(tzinfo=None)
+            return value.isoformat(sep=" ", timespec="microseconds") if is_sqlite else value
+        if isinstance(value, (dict, list, tuple)):
+            return msgspec.json.encode(value).decode()
+        if is_sqlite and not isinstance(value, (int, float, str, bytes, type(None))):
+            return str(value)
+        return value
+
+    return convert
