@@ -8,8 +8,8 @@ source must not go beyond 10 then, or it would never read it. So a poll reads in
 3. Once each of these has ended, whatever has begun since, the mark is the bound: a statement that begins now
    sees every row up to it.
 
-Marks whose transactions are open wait in a short queue, so that a database that always has some transaction
-open is followed with a delay of its longest transaction, not for ever behind.
+Marks whose transactions are open wait in a short queue. So a database that always has some transaction open
+is followed with the delay of its longest transaction.
 """
 
 from __future__ import annotations

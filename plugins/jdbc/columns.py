@@ -1,10 +1,10 @@
 """Columns of a source: the Connect schema of each, and the conversion of its values.
 
-SMALLINT INTEGER BIGINT   int16 int32 int64; unsigned ones the next larger; TINYINT int8
-REAL, DOUBLE PRECISION    float, double               NUMERIC(p, s)   Decimal of scale s, or numeric.mapping
-BOOLEAN                   boolean                     BYTEA, BLOB     bytes
-DATE, TIME, TIMESTAMP     Connect's, to the ms        arrays          arrays
-text, and any other type  string, as the database writes it
+- SMALLINT, INTEGER and BIGINT are int16, int32 and int64; unsigned ones the next larger, TINYINT int8.
+- REAL and DOUBLE PRECISION are float and double. BOOLEAN is boolean. BYTEA and BLOB are bytes.
+- NUMERIC(p, s) is a Decimal of scale s, unless numeric.mapping says otherwise.
+- DATE, TIME and TIMESTAMP are Connect's, with its milliseconds. Arrays are arrays.
+- Text, and any other type, is a string as the database writes it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -74,9 +75,11 @@ class Layouts:
         if not keys and not fields:
             raise DataError("the value has no field that fields.whitelist names")
 
+        of_value = _getter((*keys, *fields) if config.pk_mode == "record_value" else fields)
+        is_value_only = config.pk_mode in ("none", "record_value")
+
         def values(each: SinkRecord) -> tuple[Any, ...]:
-            value = each.value
-            return (*of_key(each), *[value.get(name) for name in fields])
+            return of_value(each.value) if is_value_only else of_key(each) + of_value(each.value)
 
         merged = {**schemas, **{name: value_schemas[name] for name in fields}}
         return Layout(table, keys, fields, merged, False, values)
@@ -121,11 +124,27 @@ def _picked(
     names = names or tuple(schemas)
     if missing := [name for name in names if name not in schemas]:
         raise DataError(f"the {what} has no field {', '.join(missing)}, which pk.fields names")
+    getter = _getter(names)
     return (
         names,
         {name: schemas[name] for name in names},
-        lambda each: tuple([part(each).get(name) for name in names]),
+        lambda each: getter(part(each)),
     )
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Return a function that returns a struct's fields; a field that is not there is null."""
+    if len(names) < 2:
+        return lambda value: tuple([value.get(name) for name in names])
+    all_of = operator.itemgetter(*names)
+
+    def get(value: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            return all_of(value)  # type: ignore[no-any-return]
+        except KeyError:
+            return tuple([value.get(name) for name in names])
+
+    return get
 
 
 def _signature(value: Any) -> Any:

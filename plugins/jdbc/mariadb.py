@@ -6,7 +6,8 @@ What `innodb_trx` can and cannot say:
 - A statement takes its AUTO_INCREMENT id before its transaction is shown. So statements under way count too,
   from `processlist`, up to the `query_id` of the observation itself.
 - It is a copy that the server renews only if nobody has read it for 0.1 s. So the observation looks for
-  itself in the copy, by a word of its own in `trx_query`. It tries again until the copy is from after its start.
+  itself in the copy, by a word of its own in `trx_query`. It tries again until the copy is younger than its
+  start.
 - Without the PROCESS privilege it shows nothing. Then the observation does not find itself either.
 - It knows nothing of other nodes: with Galera, or on a replica, transactions elsewhere are not seen.
 """

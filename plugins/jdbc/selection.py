@@ -28,12 +28,12 @@ _MYSQL_BINARY = 63
 
 @dataclass(slots=True)
 class Selection:
-    """What is read: the FROM part and its columns."""
+    """The FROM part of a SELECT and its columns."""
 
     source: sa.FromClause
     columns: list[Column]
     signature: tuple[Any, ...]
-    """What the driver says about the columns, to notice a change of the table."""
+    """The driver's description of the columns, by which a change of the table is noticed."""
     elements: dict[str, sa.ColumnElement[Any]] = field(default_factory=dict)
     """The SQL columns by name."""
     tells_null: bool = False
@@ -139,7 +139,7 @@ def _column(element: sa.ColumnElement[Any], name: str, config: JdbcSourceConfig,
 
 
 def _binary_columns(cursor: Any) -> list[bool]:
-    """Return for each column whether PyMySQL knows it as bytes: text and bytes have one type in the protocol."""
+    """Return for each column if PyMySQL has it as bytes: the protocol has one type for text and bytes."""
     fields = getattr(getattr(cursor, "_result", None), "fields", None) or [None] * len(cursor.description)
     return [getattr(each, "charsetnr", None) == _MYSQL_BINARY for each in fields]
 

@@ -1,8 +1,8 @@
 """JdbcSink: writes topics into tables. `JdbcSinkConfig` declares and documents its settings.
 
-Each `put` is one transaction over all its tables. A record that the database refuses is found by writing the
-batch again row by row. It is reported if the connector has an errant record reporter; otherwise the task fails with
-the record's topic, partition and offset, and the whole `put` is rolled back.
+Each `put` is one transaction over all its tables. Where the database refuses a batch, the task writes its
+rows one by one. A bad record is reported if the connector has an errant record reporter. Otherwise the `put`
+is rolled back, and the task fails with the record's topic, partition and offset.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from plugins.jdbc.statements import Statement
 from plugins.jdbc.target import Targets
 
 _CLAIMS_MAX = 5
+_REPORT_SECONDS = 60.0
 Rows = list[tuple[SinkRecord, tuple[Any, ...]]]
 
 
@@ -42,6 +43,8 @@ class JdbcSinkTask(SinkTask):
         self._connection: sa.Connection | None = None
         self._offsets: OffsetTable | None = None
         self._failures = 0
+        self._reports: list[Any] = []
+        """Reports of the present `put`: futures that are done once the dead letter is written."""
         self._stopping = threading.Event()
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -116,6 +119,7 @@ class JdbcSinkTask(SinkTask):
         return error
 
     def _write(self, records: Sequence[SinkRecord]) -> None:
+        self._reports.clear()
         groups = list(self._groups(records))
         for layout, _ in groups:  # before the transaction, as MariaDB ends it with each change of a table
             self._statement(layout)
@@ -124,19 +128,18 @@ class JdbcSinkTask(SinkTask):
         connection = self._connection
         with connection.begin():
             stored: dict[TopicPartition, int] = {}
-            ends = {TopicPartition(r.topic, r.partition): r.offset + 1 for r in records}
+            ends: dict[TopicPartition, int] = {}
             if self._offsets is not None:
+                ends = {tp: offset + 1 for tp, offset in map(_origin, records)}
                 stored = self._offsets.check(connection, ends)
             for layout, rows in groups:
                 if stored:
-                    rows = [
-                        (r, v)
-                        for r, v in rows
-                        if r.offset >= stored.get(TopicPartition(r.topic, r.partition), 0)
-                    ]
+                    rows = [each for each in rows if _is_new(each[0], stored)]
                 if rows:
                     self._write_rows(connection, self._statement(layout), rows)
             if self._offsets is not None:
+                for report in self._reports:  # a dead letter must not be lost behind a stored offset
+                    report.result(_REPORT_SECONDS)
                 ahead = {tp: end for tp, end in ends.items() if end > stored.get(tp, -1)}
                 self._offsets.store(connection, ahead)
 
@@ -201,7 +204,8 @@ class JdbcSinkTask(SinkTask):
         reporter = make()
         if reporter is None:
             raise error
-        reporter.report(record, error)
+        if (report := reporter.report(record, error)) is not None:
+            self._reports.append(report)
 
     def _disconnect(self) -> None:
         """Drop the connection, and what is known of the tables: they may have changed."""
@@ -215,8 +219,22 @@ class JdbcSinkTask(SinkTask):
                 connection.close()
 
 
+def _origin(record: SinkRecord) -> tuple[TopicPartition, int]:
+    """Return the place that the record was read from, whatever transforms made of it (KIP-793)."""
+    topic: str = getattr(record, "original_topic", record.topic)
+    partition: int = getattr(record, "original_partition", record.partition)
+    offset: int = getattr(record, "original_offset", record.offset)
+    return TopicPartition(topic, partition), offset
+
+
+def _is_new(record: SinkRecord, stored: Mapping[TopicPartition, int]) -> bool:
+    tp, offset = _origin(record)
+    return offset >= stored.get(tp, 0)
+
+
 def _place(record: SinkRecord) -> str:
-    return f"{record.topic}-{record.partition} at offset {record.offset}"
+    tp, offset = _origin(record)
+    return f"{tp.topic}-{tp.partition} at offset {offset}"
 
 
 class JdbcSink(SinkConnector):

@@ -22,7 +22,7 @@ class Writer:
 
     @property
     def open(self) -> frozenset[Hashable]:
-        """One identity for any writer: a mark waits until there is a moment without one."""
+        """The identity of any writer: a mark waits for a moment without a writer."""
         return frozenset(("writer",)) if self.is_open else frozenset()
 
     def remaining(self, waiting: frozenset[Hashable], before: Observation) -> frozenset[Hashable]:

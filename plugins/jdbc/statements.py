@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from plugins.jdbc.arrays import array_literal
 from plugins.jdbc.layout import Layout
 from plugins.jdbc.sink_config import JdbcSinkConfig
 from plugins.jdbc.target import Target, conversion
@@ -36,16 +37,15 @@ class Statement:
         self._sql = self._columnar() if self._is_columnar else self._plain()
 
     def execute(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        """Write the rows. Of rows with equal keys only the last one is written, unless the mode is `insert`."""
+        """Write the rows; unless the mode is `insert`, only the last one of each key."""
         if self._mode != "insert":
             size = len(self._layout.keys)
             rows = list({row[:size]: row for row in rows}.values())
         columns = [
-            [convert(value) for value in column]
-            for convert, column in zip(self._converts, zip(*rows, strict=True), strict=True)
+            convert(column) for convert, column in zip(self._converts, zip(*rows, strict=True), strict=True)
         ]
         if self._is_columnar:
-            connection.exec_driver_sql(self._sql, tuple(columns))
+            connection.exec_driver_sql(self._sql, tuple(map(array_literal, columns)))
             return
         values = list(zip(*columns, strict=True))
         if self._mode == "update":  # the key stands last in UPDATE

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+import decimal
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,7 +87,7 @@ class Targets:
                 shape = layout.schemas[each]
                 if each in layout.keys or (shape and not shape.optional and shape.default is None):
                     raise ConnectError(
-                        f"the table {name} has no column {each}, and existing rows would have no value for it: "
+                        f"the table {name} has no column {each}, and its rows would have no value for it: "
                         "make the field optional, or give it a default"
                     )
                 column = sa.schema.CreateColumn(self._column(each, layout)).compile(
@@ -104,7 +105,7 @@ class Targets:
         inspector = sa.inspect(connection)
         is_view = name.table in inspector.get_view_names(name.schema)
         if ("VIEW" if is_view else "TABLE") not in kinds:
-            raise ConnectError(f"{name} is a {'view' if is_view else 'table'}, table.types does not name it")
+            raise ConnectError(f"{name} is a {'view' if is_view else 'table'}: add it to table.types")
         try:
             table = sa.Table(
                 self._config.name(name.table),
@@ -132,8 +133,8 @@ class Targets:
         shape = layout.schemas[name]
         if shape is None:
             raise ConnectError(
-                f"{layout.table}.{name}: the first record has null and no schema, so the column's type is not "
-                "known: create the column, or use a converter with schemas"
+                f"{layout.table}.{name}: the first record has null and no schema, so the column's type is "
+                "unknown: create the column, or use a converter with schemas"
             )
         is_key = name in layout.keys
         default = None if shape.default is None else sa.literal(shape.default, _sql_type(shape, is_key))
@@ -187,12 +188,19 @@ def _sql_type(shape: Schema, is_key: bool) -> sa.types.TypeEngine[Any]:
     return sa.Text().with_variant(text, "mysql", "mariadb")
 
 
-def conversion(kind: sa.types.TypeEngine[Any], config: JdbcSinkConfig, backend: str) -> Callable[[Any], Any]:
-    """Return the conversion of a Connect value to what the driver takes for a column."""
+_PLAIN = {int, float, str, bytes, bool, type(None)}
+_PLAIN_ON_SERVERS = _PLAIN | {decimal.Decimal, dt.date, dt.time}
+
+
+def conversion(
+    kind: sa.types.TypeEngine[Any], config: JdbcSinkConfig, backend: str
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return the conversion of a column of Connect values to what the driver takes."""
     zone = None
     if isinstance(kind, sa.DateTime) and not getattr(kind, "timezone", False):
         zone = zone_of(kind, config.zone)
     is_sqlite = backend == "sqlite"
+    plain = _PLAIN if is_sqlite else _PLAIN_ON_SERVERS
 
     def convert(value: Any) -> Any:
         if isinstance(value, dt.datetime):
@@ -201,8 +209,9 @@ def conversion(kind: sa.types.TypeEngine[Any], config: JdbcSinkConfig, backend: 
             return value.isoformat(sep=" ", timespec="microseconds") if is_sqlite else value
         if isinstance(value, (dict, list, tuple)):
             return msgspec.json.encode(value).decode()
-        if is_sqlite and not isinstance(value, (int, float, str, bytes, type(None))):
-            return str(value)
-        return value
+        return str(value) if is_sqlite and type(value) not in plain else value
 
-    return convert
+    def convert_all(values: Sequence[Any]) -> Sequence[Any]:
+        return values if plain.issuperset(map(type, values)) else [convert(value) for value in values]
+
+    return convert_all

@@ -29,6 +29,9 @@ MODULES = {
     "rocksdict": "rocksdict",
     "uvloop": "uvloop",
     "cryptography": "cryptography",
+    "sqlalchemy": "sqlalchemy",
+    "psycopg[binary]": "psycopg",
+    "pymysql": "pymysql",
     "starlette": "starlette",
     "uvicorn": "uvicorn",
 }

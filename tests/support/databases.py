@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -39,13 +40,13 @@ class Server:
 
 
 def _program(name: str, *places: str) -> str | None:
-    found = shutil.which(name)
+    path = shutil.which(name)
     for place in places:
-        found = found or next(map(str, sorted(Path("/").glob(f"{place.lstrip('/')}/{name}"))), None)
-    return found
+        path = path or next(map(str, sorted(Path("/").glob(f"{place.lstrip('/')}/{name}"))), None)
+    return path
 
 
-def _unprivileged(folder: Path, *names: str) -> dict[str, object]:
+def _unprivileged(folder: Path, *names: str) -> dict[str, Any]:
     """Return the arguments of Popen that make a process run as one of the users; root may not run servers."""
     if os.geteuid() != 0:
         return {}
@@ -58,7 +59,7 @@ def _unprivileged(folder: Path, *names: str) -> dict[str, object]:
 
 
 @contextmanager
-def _process(command: list[str], options: dict[str, object], folder: Path) -> Iterator[None]:
+def _process(command: list[str], options: dict[str, Any], folder: Path) -> Iterator[None]:
     with (folder.parent / f"{folder.name}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **options)
         try:

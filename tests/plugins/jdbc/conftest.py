@@ -56,14 +56,14 @@ class Database:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[databases.Server | None]:
-    """A PostgreSQL of these tests' own."""
+    """Run a PostgreSQL of these tests' own."""
     with databases.postgres() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[databases.Server | None]:
-    """A MariaDB of these tests' own."""
+    """Run a MariaDB of these tests' own."""
     with databases.mariadb() as server:
         yield server
 
@@ -92,13 +92,13 @@ def sqlite(tmp_path) -> Database:
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def database(request) -> Database:
-    """Each database in turn."""
+    """Return each database in turn."""
     return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
 def server_database(request) -> Database:
-    """Each database whose transactions commit out of order."""
+    """Return each database whose transactions commit out of order."""
     return request.getfixturevalue(request.param)
 
 

@@ -240,7 +240,7 @@ def test_a_database_that_is_away_is_tried_max_retries_times(start_sink):
     for _ in range(2):
         with pytest.raises(RetriableError):
             sink.put(people("a"))
-    with pytest.raises(ConnectError, match="max.retries=2") as caught:
+    with pytest.raises(ConnectError, match=r"max\.retries=2") as caught:
         sink.put(people("a"))
     assert not isinstance(caught.value, RetriableError)
 

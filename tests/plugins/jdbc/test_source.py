@@ -150,7 +150,7 @@ TYPES = {
         "a SMALLINT NOT NULL": ("1", 1, schema.int16()),
         "b INTEGER": ("2", 2, schema.int32(**NULL)),
         "c BIGINT": ("9007199254740993", 9007199254740993, schema.int64(**NULL)),
-        "d NUMERIC(20, 4)": ("1234567890123456.5", Decimal("1234567890123456.5000"), schema.decimal_(4, **NULL)),
+        "d NUMERIC(20, 4)": ("1234567890123456.5", Decimal("1234567890123456.5"), schema.decimal_(4, **NULL)),
         "e REAL": ("1.5", 1.5, schema.float32(**NULL)),
         "f DOUBLE PRECISION": ("0.1", 0.1, schema.float64(**NULL)),
         "g BOOLEAN": ("true", True, schema.boolean(**NULL)),
@@ -177,7 +177,7 @@ TYPES = {
         "a2 TINYINT UNSIGNED": ("255", 255, schema.int16(**NULL)),
         "b INT UNSIGNED": ("4294967295", 4294967295, schema.int64(**NULL)),
         "c BIGINT": ("9007199254740993", 9007199254740993, schema.int64(**NULL)),
-        "d DECIMAL(20, 4)": ("1234567890123456.5", Decimal("1234567890123456.5000"), schema.decimal_(4, **NULL)),
+        "d DECIMAL(20, 4)": ("1234567890123456.5", Decimal("1234567890123456.5"), schema.decimal_(4, **NULL)),
         "e FLOAT": ("1.5", 1.5, schema.float32(**NULL)),
         "f DOUBLE": ("0.1", 0.1, schema.float64(**NULL)),
         "h VARCHAR(10)": ("'é'", "é", schema.string(**NULL)),
@@ -277,10 +277,10 @@ def test_a_new_table_asks_for_a_new_plan(database, start):
     more = {**config(database, table), "table.include.list": f"{table}.*", "table.poll.interval.ms": "10"}
     del more["table.whitelist"]
     run = start(JdbcSource, more)
-    asked = threading.Event()
-    run.connector.context.request_task_reconfiguration = asked.set
+    replanned = threading.Event()
+    run.connector.context.request_task_reconfiguration = replanned.set
     database.execute(f"CREATE TABLE {table}_new (id {database.serial})")
-    assert asked.wait(30)
+    assert replanned.wait(30)
     assert "_new" in run.connector.task_configs(1)[0]["tables"]
 
 
