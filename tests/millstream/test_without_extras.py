@@ -30,7 +30,7 @@ MODULES = {
     "uvloop": "uvloop",
     "cryptography": "cryptography",
     "sqlalchemy": "sqlalchemy",
-    "psycopg[binary]": "psycopg",
+    "psycopg": "psycopg",
     "pymysql": "pymysql",
     "starlette": "starlette",
     "uvicorn": "uvicorn",

@@ -127,7 +127,7 @@ def test_random_interleavings_lose_no_row(server_database, start, mode, seed):
     writers = [Writer(server_database, table, random_, numbers) for _ in range(4)]
     run = start(JdbcSource, config(server_database, table, mode, **{"batch.max.rows": "3"}))
     read = []
-    for _ in range(50):
+    for _ in range(36):
         random_.choice(writers).step()
         if random_.random() < 0.5:
             read += run.poll()
