@@ -44,6 +44,7 @@ GROUPS = {
             "connect",
             "transforms",
             "connect-rest",
+            "test-connectors",
             "streams",
             "mirror",
             "spark",
