@@ -37,6 +37,17 @@ class SinkTaskContext:
     """Commit after this `put` rather than at the next interval."""
     rewinds: dict[TopicPartition, int] = field(default_factory=dict)
     reporter: ErrantRecordReporter | None = None
+    topic_ids: dict[str, bytes] = field(default_factory=dict)
+    """The id (16 bytes) of each topic of which records were put, set before the `put`.
+
+    A topic that is deleted and made again has another one. A broker before Kafka 2.8 gives zeros.
+    """
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offset from which the records of this `put` were read, by partition.
+
+    It is the committed one after `open`, later the one after the last put. Compaction may have removed the
+    record there.
+    """
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on from these offsets (from the target's own record of what it holds) instead of the group's."""

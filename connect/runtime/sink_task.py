@@ -253,6 +253,8 @@ class WorkerSinkTask(WorkerTask):
         tp = fetched.tp
         if self._next[tp] < 0:
             self._next[tp] = self._safe[tp] = fetched.position
+        self._context.topic_ids[tp.topic] = fetched.topic_id
+        self._context.positions[tp] = self._next[tp]
         if part.records:
             await self._calls.call_prepared(self._task.put, batch.prepared)
             if batch.records:

@@ -161,6 +161,8 @@ def fake_producer(monkeypatch) -> type[FakeProducer]:
 class FakeFetched:
     """Records of one partition, as Fetched gives them."""
 
+    topic_id = bytes(range(16))
+
     def __init__(self, tp, position, values) -> None:
         self.tp = tp
         self.position = position

@@ -453,3 +453,22 @@ def test_a_sink_that_hangs_is_abandoned(harness, fake_consumer):
         asyncio.run(asyncio.wait_for(run(), 60))
     finally:
         over.set()
+
+
+async def test_a_put_knows_the_topics_id_and_the_position_that_was_read_from(harness, fake_consumer):
+    """Tell the committed offset at first, although the record there may be gone."""
+
+    class Places(Target):
+        def put(self, records):
+            places.append((self.context.positions[A], [r.offset for r in records]))
+            super().put(records)
+
+    places: list = []
+    task, consumer = await started(harness, plugin := Places())
+    consumer.committed_offsets[A] = 1
+    consumer.write(A, b"0", b"1", b"2", b"3", b"4")
+    await consumer.assign(A)
+    await harness.until(lambda: task.delivered == 4)
+    await task.stop()
+    assert places == [(1, [1, 2, 3]), (4, [4])]
+    assert plugin.context.topic_ids == {A.topic: bytes(range(16))}
