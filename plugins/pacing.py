@@ -16,7 +16,7 @@ class Pace:
         self._rate = rate
         self._clock = clock
         self._began: float | None = None
-        self._taken = 0
+        self._turns = 0
 
     def take(self, most: int) -> int:
         """Take the turns that are due, at most `most`, and return their number.
@@ -29,17 +29,17 @@ class Pace:
         if self._began is None:
             self._began = now
         # The first turn is due at once.
-        due = int((now - self._began) * self._rate) + 1 - self._taken
+        due = int((now - self._began) * self._rate) + 1 - self._turns
         burst = max(1, int(self._rate))
         if due > burst:
-            self._taken += due - burst
+            self._turns += due - burst
             due = burst
-        taken = max(0, min(due, most))
-        self._taken += taken
-        return taken
+        count = max(0, min(due, most))
+        self._turns += count
+        return count
 
     def seconds_to_next(self) -> float:
         """Return the seconds until a turn is due, 0 if one is due now."""
         if self._rate <= 0 or self._began is None:
             return 0.0
-        return max(0.0, self._began + self._taken / self._rate - self._clock())
+        return max(0.0, self._began + self._turns / self._rate - self._clock())

@@ -112,7 +112,7 @@ def _in_range(kind: str, bounds: Mapping[str, Any]) -> Field:
 
 
 def _iteration(kind: str, rule: Mapping[str, Any]) -> Field:
-    """Return a counter from `start` by `step`; behind `restart` it begins anew."""
+    """Return a counter from `start` by `step`; behind `restart` it goes back to `start`."""
     if kind not in _DEFAULT_RANGES:
         raise ValueError(f"iteration needs a number, not {kind}")
     start, step, restart = rule.get("start", 0), rule.get("step", 1), rule.get("restart")

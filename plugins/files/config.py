@@ -19,6 +19,11 @@ def at_least_one(value: int) -> None:
         raise ValueError("must be at least 1")
 
 
+def _not_negative(value: int) -> None:
+    if value < 0:
+        raise ValueError("must be 0 or more")
+
+
 def _line_encoding(name: str) -> None:
     try:
         codecs.lookup(name)
@@ -119,12 +124,13 @@ class FilesSourceConfig(Config):
 class FilesSinkConfig(Config):
     """Writes topics into files: JSON lines or Parquet.
 
-    A file holds consecutive records of one partition and is named after the first,
-    `<path>/<topic>/<topic>+<partition>+<offset>.jsonl`. Files are cut at multiples of `file.records.max` and
-    wherever offsets were committed. So records that come again after a crash land in files of the same
-    names: nothing is there twice. Files are written in the hidden folder `<path>/.claims`, where each
-    partition's writer has a folder of its own, and renamed when they are whole. The next writer removes that
-    folder: a worker that stood still meanwhile overwrites nothing. A topic in a path is for one connector.
+    A file holds consecutive records of one partition and is named after the offset where it begins and the
+    topic's id, `<path>/<topic>/<topic>+<partition>+<offset>+<id>.jsonl`. Files are cut at multiples of
+    `file.records.max` and wherever offsets were committed. So records that come again after a crash land in
+    files of the same names: nothing is there twice. A topic that is deleted and made again has another id,
+    and overwrites nothing. Files are written in the hidden folder `<path>/.claims`, where each partition's
+    writer has a folder of its own, and renamed when they are whole. The next writer removes that folder: a
+    worker that stood still meanwhile overwrites nothing. A topic in a path is for one connector.
     """
 
     path: str = setting("The folder to write to; made if it is not there.", importance="HIGH")
@@ -135,6 +141,20 @@ class FilesSinkConfig(Config):
     )
     file_records_max: int = setting(
         "A file covers at most this many offsets.", default=10_000, check=at_least_one
+    )
+    file_interval_ms: int = setting(
+        "How long a file takes records. 0: up to the next commit, every `offset.flush.interval.ms`. Records "
+        "wait in memory, their offsets are committed with the file.",
+        default=0,
+        kind="LONG",
+        check=_not_negative,
+    )
+    file_bytes_max: int = setting(
+        "About how many bytes of values, as JSON, end a file early, by a commit; 0: no bound. Counting them "
+        "takes about as long as writing JSON.",
+        default=0,
+        kind="LONG",
+        check=_not_negative,
     )
     parquet_compression: Literal["none", "snappy", "gzip", "lz4", "zstd"] = setting(
         "Compression inside Parquet files.", default="zstd", importance="LOW"

@@ -5,20 +5,26 @@ begin at committed offsets or at multiples of `file.records.max`, and none cross
 crash the first file begins at the committed offset again, the next ones at the same multiples. So every file
 of the earlier attempt is overwritten under its own name, by a rename.
 
-`claims` keeps earlier owners of a partition from overwriting files.
+A file is named by where it begins, not by its first record: compaction may have removed that record when
+the file is written again. `claims` keeps earlier owners of a partition from overwriting files.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from connect.api import ConnectError, SinkConnector, SinkRecord, SinkTask, TopicPartition
+from plugins.files.buffers import Buffer, source_of
 from plugins.files.claims import Claim
 from plugins.files.config import FilesSinkConfig
-from plugins.files.writers import Writer, json_writer, parquet_writer
+from plugins.files.writers import Writer, json_writer, parquet_writer, size_of
+
+Key = tuple[TopicPartition, str]
+"""The partition that records were read from, and the topic in the records."""
 
 
 class FilesSinkTask(SinkTask):
@@ -26,7 +32,7 @@ class FilesSinkTask(SinkTask):
 
     def __init__(self) -> None:
         self._claims: dict[TopicPartition, Claim] = {}
-        self._buffers: dict[TopicPartition, list[SinkRecord]] = {}
+        self._buffers: dict[Key, Buffer] = {}
         self._records_max = 0
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -56,37 +62,51 @@ class FilesSinkTask(SinkTask):
         """Return the counts of claims and of buffered records, and the bound of a partition's records."""
         return {
             "claims": len(self._claims),
-            "held_records": sum(map(len, list(self._buffers.values()))),
+            "held_records": sum(len(buffer.records) for buffer in list(self._buffers.values())),
             "partition_held_records_max": self._records_max,
         }
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Buffer records. Write the files that are complete."""
-        size = self._records_max
-        tp: TopicPartition | None = None
+        topic, partition, last, end = "", -1, -1, -1
         for record in records:
-            if tp is None or record.partition != tp.partition or record.topic != tp.topic:
-                tp = TopicPartition(record.topic, record.partition)
-                buffer = self._buffers.setdefault(tp, [])
-                block = (buffer or [record])[0].offset // size
-            if record.offset // size != block:
-                self._write_out(tp)
-                buffer = self._buffers[tp] = []
-                block = record.offset // size
-            buffer.append(record)
+            offset = record.offset
+            if not last < offset < end or record.partition != partition or record.topic != topic:
+                topic, partition = record.topic, record.partition
+                buffer = self._buffer(record)
+                end = buffer.end
+            buffer.records.append(record)
+            last = offset
+        self._ask_for_commit(records)
+
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
+        """Write the files that are due, and return the offsets before the others.
+
+        Without `file.interval.ms` every file is due at every commit.
+        """
+        if not self._config.file_interval_ms:
+            return None
+        safe = dict(offsets)
+        for key, buffer in list(self._buffers.items()):
+            if self._is_due(buffer):
+                self._write_out(key)
+            else:
+                safe[buffer.tp] = min(safe.get(buffer.tp, buffer.begin), buffer.begin)
+        return safe
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Write all buffered records to files."""
-        for tp in list(self._buffers):
-            self._write_out(tp)
+        for key in list(self._buffers):
+            self._write_out(key)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Discard the partitions' records that were not flushed, and release the tasks' claims to them.
 
         The discarded records are delivered again: their offsets were not committed.
         """
+        closed = set(partitions)
+        self._buffers = {key: each for key, each in self._buffers.items() if each.tp not in closed}
         for tp in partitions:
-            self._buffers.pop(tp, None)
             if (claim := self._claims.pop(tp, None)) is not None:
                 claim.release()
 
@@ -94,16 +114,50 @@ class FilesSinkTask(SinkTask):
         """Close the partitions that are still open."""
         self.close(list(self._claims))
 
-    def _write_out(self, tp: TopicPartition) -> None:
-        records = self._buffers[tp]
-        claim = self._claims[tp]
-        folder = self._folder / tp.topic
-        path = folder / f"{tp.topic}+{tp.partition}+{records[0].offset:020d}.{self._suffix}"
+    def _buffer(self, record: SinkRecord) -> Buffer:
+        """Return the buffer that takes the record. A buffer that cannot is written out before."""
+        tp, offset, size = source_of(record), record.offset, self._records_max
+        key = (tp, record.topic)
+        buffer = self._buffers.get(key)
+        if buffer is not None:
+            if buffer.records[-1].offset < offset < buffer.end:
+                return buffer
+            self._write_out(key)
+        block = offset - offset % size
+        # A position behind the record is that of a topic which was made again meanwhile.
+        begin = max(block, min(offset, self.context.positions.get(tp, offset)))
+        topic_id = self.context.topic_ids.get(tp.topic, bytes(16))
+        self._buffers[key] = buffer = Buffer(tp, record.topic, topic_id, begin, block + size)
+        return buffer
+
+    def _ask_for_commit(self, records: Sequence[SinkRecord]) -> None:
+        """Ask for a commit if a file is due before the next one."""
+        config = self._config
+        if config.file_bytes_max and records:
+            buffer = self._buffers[source_of(records[-1]), records[-1].topic]
+            buffer.bytes += size_of(records)
+        if (config.file_bytes_max or config.file_interval_ms) and any(
+            map(self._is_due, self._buffers.values())
+        ):
+            self.context.request_commit()
+
+    def _is_due(self, buffer: Buffer) -> bool:
+        config = self._config
+        if config.file_bytes_max and buffer.bytes >= config.file_bytes_max:
+            return True
+        interval = config.file_interval_ms
+        return bool(interval) and time.monotonic() - buffer.created_at >= interval / 1000
+
+    def _write_out(self, key: Key) -> None:
+        buffer = self._buffers[key]
+        claim = self._claims[buffer.tp]
+        folder = self._folder / buffer.topic
+        path = folder / buffer.name(self._suffix)
         temporary = claim.temporary(path.name)
         try:
             folder.mkdir(exist_ok=True)
             with temporary.open("wb") as file:
-                self._write(file, records)
+                self._write(file, buffer.records)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -114,7 +168,7 @@ class FilesSinkTask(SinkTask):
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)  # there only after a failure
-        del self._buffers[tp]
+        del self._buffers[key]
 
 
 class FilesSink(SinkConnector):

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 Writer = Callable[[BinaryIO, Sequence[SinkRecord]], None]
 
 
+def size_of(records: Sequence[SinkRecord]) -> int:
+    """Return about how many bytes the values are as JSON; 0 if they cannot be written so."""
+    try:
+        return len(msgspec.json.encode([record.value for record in records]))
+    except (TypeError, OverflowError):
+        return 0
+
+
 def json_writer(config: FilesSinkConfig) -> Writer:
     """Return a writer of a value, or of a whole record, per line."""
     encode = msgspec.json.Encoder(decimal_format="number").encode

@@ -105,6 +105,83 @@ def test_what_was_not_flushed_is_forgotten_on_close(tmp_path):
     assert lines(tmp_path) == {}
 
 
+def names(folder):
+    return sorted(path.name for path in folder.rglob("*.jsonl"))
+
+
+def test_a_topic_made_again_overwrites_nothing(tmp_path):
+    """Its offsets begin at 0 again, also while the sink runs: only the topic's id tells the two apart."""
+    with SinkRun(FilesSink, {"path": str(tmp_path)}) as sink:
+        sink.task.context.topic_ids["t"] = b"a" * 16
+        sink.put(records(0, 5))
+        sink.flush()
+        sink.put(records(5, 7))
+        sink.task.context.topic_ids["t"] = b"b" * 16
+        sink.put(records(0, 2))
+        sink.flush()
+    first, second = "YWFhYWFhYWFhYWFhYWFhYQ", "YmJiYmJiYmJiYmJiYmJiYg"
+    assert {name: len(rows) for name, rows in lines(tmp_path).items()} == {
+        f"t+0+{0:020}+{first}.jsonl": 5,
+        f"t+0+{5:020}+{first}.jsonl": 2,
+        f"t+0+{0:020}+{second}.jsonl": 2,
+    }
+
+
+@pytest.mark.parametrize("position", [3, 10])
+def test_a_file_written_again_after_compaction_has_its_old_name(tmp_path, position):
+    """Name the file by the committed offset or its multiple: its first record is gone by then."""
+    for first in (position, position + 2):  # killed before the commit, and compacted
+        sink = SinkRun(FilesSink, {"path": str(tmp_path), "file.records.max": "10"})
+        sink.task.context.positions[TopicPartition("t", 0)] = position
+        sink.put(records(first, position + 4))
+        sink.put(records(21, 23))
+        sink.task.flush({})
+    assert names(tmp_path) == [f"t+0+{offset:020}.jsonl" for offset in (position, 20)]
+    assert [row["n"] for row in lines(tmp_path)[f"t+0+{position:020}.jsonl"]] == [
+        position + 2,
+        position + 3,
+    ]
+
+
+def test_records_that_come_again_into_a_buffer_are_written_once(tmp_path):
+    """Deliver again what a buffer still holds, as a rewind after a failed flush does."""
+    with SinkRun(FilesSink, {"path": str(tmp_path)}) as sink:
+        sink.put(records(0, 5))
+        sink.put(records(0, 7))
+        sink.flush()
+    assert [row["n"] for rows in lines(tmp_path).values() for row in rows] == list(range(7))
+
+
+def test_a_file_takes_records_for_its_interval(tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    tp = TopicPartition("t", 0)
+    with SinkRun(FilesSink, {"path": str(tmp_path), "file.interval.ms": "5000"}) as sink:
+        requests = []
+        sink.task.context.request_commit = lambda: requests.append(now)
+        sink.put(records(3, 5))
+        assert sink.flush() == {tp: 3}
+        assert names(tmp_path) == [] and requests == []
+        now += 5
+        sink.put(records(5, 6))
+        assert requests == [now]
+        assert sink.flush() == {tp: 6}
+    assert {name: len(rows) for name, rows in lines(tmp_path).items()} == {f"t+0+{3:020}.jsonl": 3}
+
+
+def test_a_file_ends_at_its_size_by_a_commit(tmp_path):
+    with SinkRun(FilesSink, {"path": str(tmp_path), "file.bytes.max": "50"}) as sink:
+        requests = []
+        sink.task.context.request_commit = lambda: requests.append(True)
+        sink.put(records(0, 3))
+        assert not requests
+        sink.put(records(3, 9))
+        assert requests
+        sink.flush()
+        sink.put(records(9, 10))
+    assert names(tmp_path) == [f"t+0+{0:020}.jsonl"]
+
+
 def test_whole_records_as_json(tmp_path):
     record = SinkRecord("t", 2, 7, value=None, key="k", timestamp=5, headers=[("h", None, 1)])
     with SinkRun(FilesSink, {"path": str(tmp_path), "content": "record"}) as sink:

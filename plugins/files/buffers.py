@@ -1,0 +1,50 @@
+"""Buffers: the records of one partition that go into one file, and the file's name."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+from connect.api import SinkRecord, TopicPartition
+
+_NO_ID = bytes(16)
+"""The topic id of brokers without topic ids, and of tests without a broker."""
+
+
+class Buffer:
+    """Consecutive records of one partition, for the file that begins at the offset `begin`.
+
+    `end` is the next multiple of `file.records.max`: the record there goes into the next file.
+    """
+
+    def __init__(self, tp: TopicPartition, topic: str, topic_id: bytes, begin: int, end: int) -> None:
+        self.tp = tp
+        """The partition that the records were read from."""
+        self.topic = topic
+        """The topic in the records, which a transform may have changed: the folder's name."""
+        self.begin, self.end = begin, end
+        self.records: list[SinkRecord] = []
+        self.bytes = 0
+        """The size of the values as JSON, counted only for `file.bytes.max`."""
+        self.created_at = time.monotonic()
+        self._topic_id = topic_id
+
+    def name(self, suffix: str) -> str:
+        """Return the file's name: topic, partition, first offset, and the topic's id.
+
+        A topic that is deleted and made again has the same offsets again, but another id.
+        """
+        topic_id = "" if self._topic_id == _NO_ID else f"+{_text(self._topic_id)}"
+        return f"{self.tp.topic}+{self.tp.partition}+{self.begin:020d}{topic_id}.{suffix}"
+
+
+def source_of(record: SinkRecord) -> TopicPartition:
+    """Return the partition that the record was read from, whatever transforms made of it (KIP-793)."""
+    place: Any = getattr(record, "origin", None) or record
+    return TopicPartition(place.topic, place.partition)
+
+
+def _text(topic_id: bytes) -> str:
+    """Return a topic id as Kafka's tools print it."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
