@@ -6,6 +6,7 @@ import importlib
 import traceback
 from typing import Any
 
+from connect.config import own_plugins
 from connect.errors import ConnectError
 
 
@@ -18,6 +19,8 @@ def load(reference: str) -> Any:
     if not module_name or not attribute:
         raise ConnectError(f"{reference!r} names no class: write module:Class")
     try:
+        if module_name.startswith(f"{own_plugins.NAME}."):
+            own_plugins.find_own_plugins()
         target: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             target = getattr(target, part)
