@@ -44,6 +44,7 @@ GROUPS = {
             "connect",
             "transforms",
             "connect-rest",
+            "http",
             "test-connectors",
             "streams",
             "mirror",

@@ -32,6 +32,7 @@ MODULES = {
     "sqlalchemy": "sqlalchemy",
     "psycopg": "psycopg",
     "pymysql": "pymysql",
+    "httpx": "httpx",
     "starlette": "starlette",
     "uvicorn": "uvicorn",
 }

@@ -1,0 +1,24 @@
+"""Texts for errors and logs, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+_HIDDEN = "[hidden]"
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without user, password and query: API keys stand there."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    query = f"?{_HIDDEN}" if parts.query else ""
+    return f"{parts.scheme}://{host}{parts.path}{query}"
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """Return a text, of which another's response may be a part, with secrets hidden."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, _HIDDEN)
+    return text
