@@ -44,6 +44,7 @@ GROUPS = {
             "connect",
             "transforms",
             "connect-rest",
+            "files",
             "http",
             "test-connectors",
             "streams",

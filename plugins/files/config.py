@@ -36,11 +36,12 @@ def _line_encoding(name: str) -> None:
 class FilesSourceConfig(Config):
     """Reads files into a topic: CSV, JSON lines or text; plain, gzip or a zip archive of one file.
 
-    The source partition is `{"filename": path}`, the source offset `{"position": byte, "line": number}` of
-    the uncompressed file: a restart goes on with the very next row. The files that patterns match later are
-    shared out over `tasks.max` tasks by their names, and read without a restart. A growing file that is cut
-    back, or whose name another file gets (rotation), fails the task rather than go unread; to read the new
-    one, stop the worker and remove the file's line from `offset.storage.file.filename`.
+    The source partition is `{"filename": path}`. The source offset is `{"position": byte, "line": number,
+    "file": identity}` in the uncompressed file: a restart goes on with the very next row. The files that
+    patterns match later are shared out over `tasks.max` tasks by their names, and read without a restart. A
+    file is known again by its inode and first bytes. If another file has its name (rotation), the old one is
+    read to its end under its new name, and then the new one from its head. A file that is cut back is read
+    from its head.
     """
 
     topic: str = setting("The topic to write to.", importance="HIGH")

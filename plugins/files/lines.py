@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from connect.api import ConnectError
+from plugins.files.identity import Identity
 
 _BUFFER = 1 << 20
 _MARK_BYTES = 256
@@ -32,6 +33,14 @@ def signature(status: os.stat_result) -> Signature:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
+class Replaced(ConnectError):
+    """An error for a file whose content was replaced: there is nothing to go on with."""
+
+
+class Renamed(ConnectError):
+    """An error for a name that another file has now; the file that was read may have another name."""
+
+
 class EndOfFile(Exception):
     """A signal that a growing file has no more complete lines now."""
 
@@ -45,8 +54,10 @@ class Lines:
     resting file may `release` its descriptor.
     """
 
-    def __init__(self, path: Path, encoding: str, *, tail: bool) -> None:
+    def __init__(self, path: Path, encoding: str, *, tail: bool, name: Path | None = None) -> None:
+        """Open the file at `path`; a renamed file's old name is `name`, and ends when a new file has it."""
         self.path = path
+        self._name = name or path
         self.position = 0
         self.line = 0
         self._encoding = encoding
@@ -83,7 +94,7 @@ class Lines:
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), _BUFFER))
 
     def seek(self, position: int, line: int) -> None:
-        """Seek to an earlier position. Raises ConnectError if the file is shorter now."""
+        """Seek to an earlier position. Raises Replaced if the file is shorter now."""
         reached = self._file.seek(position)  # a compressed file stops at its end, a plain one does not
         if not self._compressed:
             reached = min(reached, os.fstat(self._file.fileno()).st_size)
@@ -94,7 +105,7 @@ class Lines:
     def go_on(self, position: int, line: int) -> None:
         """Seek in a file that may have been replaced.
 
-        Raises ConnectError unless a line ends at the position.
+        Raises Replaced unless a line ends at the position.
         """
         self.seek(position, line)
         self._file.seek(position - 1)
@@ -106,13 +117,13 @@ class Lines:
     def rest(self) -> None:
         """Record the file's signature, unless it has grown since its end was read.
 
-        Raises ConnectError if the file was truncated or replaced, as it would never grow.
+        Raises Replaced if the file was truncated, Renamed if its name is another file's now.
         """
         status = os.fstat(self._file.fileno())
         if status.st_size < self.position:
             raise self._replaced(f"was cut to {status.st_size} bytes, {self.position} were read")
         if self._is_another(status):
-            raise self._replaced("is another file now")
+            raise Renamed(f"{self._name} is another file now")
         if status.st_size == self._read_to:
             self._resting = signature(status)
             self._mark = self._read_mark()
@@ -137,14 +148,15 @@ class Lines:
             status = os.fstat(self._file.fileno())
             return signature(status) != self._resting or self._is_another(status)
         try:
-            return signature(os.stat(self.path)) != self._resting
+            status = os.stat(self.path)
+            return signature(status) != self._resting or self._is_another(status)
         except FileNotFoundError:
             return False
 
     def wake(self) -> bool:
         """Resume reading a resting file. Return False if it does not exist now.
 
-        Raises ConnectError if it was replaced. The last bytes read are compared, because a file may be
+        Raises Replaced or Renamed if it was replaced. The last bytes read are compared, because a file may be
         rewritten in place, and another file may get the inode after the descriptor was closed.
         """
         assert self._resting is not None
@@ -154,7 +166,8 @@ class Lines:
             except FileNotFoundError:
                 return False
             if self._resting[:2] != signature(os.fstat(self._file.fileno()))[:2]:
-                raise self._replaced("is another file now")
+                self._file.close()
+                raise Renamed(f"{self._name} is another file now")
         self._file.seek(0, os.SEEK_END)  # drop what was buffered before
         self.seek(self.position, self.line)
         if self._read_mark() != self._mark:
@@ -171,15 +184,23 @@ class Lines:
     def _is_another(self, status: os.stat_result) -> bool:
         """Return True if the path is another file now, False if it does not exist (yet)."""
         try:
-            return signature(os.stat(self.path))[:2] != signature(status)[:2]
+            return signature(os.stat(self._name))[:2] != signature(status)[:2]
         except FileNotFoundError:
             return False
 
-    def _replaced(self, how: str) -> ConnectError:
-        return ConnectError(
-            f"{self.path} {how}: it was replaced; to read it from its start, stop the worker and remove the "
-            "file's line from offset.storage.file.filename"
-        )
+    def _replaced(self, how: str) -> Replaced:
+        return Replaced(f"{self.path} {how}: it was replaced")
+
+    def identity(self) -> Identity | None:
+        """Return the identity of a plain file by what was read of it; None for a compressed one."""
+        if self._compressed or not self.position:
+            return None
+        return Identity.of(self._file.fileno(), self.position)
+
+    @property
+    def is_compressed(self) -> bool:
+        """True if the file is compressed, and so does not grow."""
+        return self._compressed
 
     def __iter__(self) -> Iterator[str]:
         encoding, tail = self._encoding, self.tail

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import logging
 import os
 import zipfile
 import zlib
@@ -15,8 +16,11 @@ from typing import Any
 from connect.api import ConnectError, DataError
 from plugins.files.config import FilesSourceConfig
 from plugins.files.formats import Format, format_of
-from plugins.files.lines import EndOfFile, Lines, Signature, signature
+from plugins.files.identity import Identity
+from plugins.files.known import KnownFiles
+from plugins.files.lines import EndOfFile, Lines, Renamed, Replaced, Signature, signature
 
+_log = logging.getLogger(__name__)
 START = {"position": 0, "line": 0}
 """The source offset of the start of a file."""
 
@@ -27,14 +31,28 @@ class FileReader:
     A growing file that was read to its end `is_waiting` until it `has_changed()`, and may be released.
     """
 
-    def __init__(self, path: Path, config: FilesSourceConfig, offset: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: FilesSourceConfig,
+        offset: Mapping[str, Any] | None,
+        registry: KnownFiles | None = None,
+    ) -> None:
         self.path = path
         self.partition = {"filename": str(path)}
         self.ended = False
         """True if the file was read to its end and will not grow."""
         self._config = config
-        self._position: int = (offset or START).get("position", 0)
-        self._line: int = (offset or START).get("line", 0)
+        self._registry = registry or KnownFiles()
+        self._identity: Identity | None = None
+        """The file that the position is in; None at its head, and for compressed files."""
+        self._go_to(offset or START)
+        self._is_leaving = False
+        """True if the name is another file's now, so that this one is read to its end for the last time."""
+        self._is_left = False
+        """True if that end was reached."""
+        self.left: dict[str, dict[str, Any]] = {}
+        """The offsets at the ends of renamed files, by their new names; the task takes them."""
         self._format: Format = format_of(config, path.name)
         self._lines: Lines | None = None
         self._unready: Signature | None = None
@@ -48,9 +66,12 @@ class FileReader:
         return self._lines is not None and not self._lines.is_released
 
     @property
-    def offset(self) -> dict[str, int]:
+    def offset(self) -> dict[str, Any]:
         """The source offset after the last batch."""
-        return {"position": self._position, "line": self._line}
+        offset: dict[str, Any] = {"position": self._position, "line": self._line}
+        if self._identity is not None:
+            offset["file"] = str(self._identity)
+        return offset
 
     def batch(self) -> list[Any]:
         """Return the next values, at most `batch.size`, or an empty list if there are none now.
@@ -59,12 +80,21 @@ class FileReader:
         """
         if self.ended:
             return []
+        if self._is_left:
+            self._leave()
         try:
             self.is_waiting = not self._is_open()
             if self.is_waiting:
                 return []
             first_line = self._line
             rows, numbers = self._pull()
+        except Renamed:
+            self._follow()
+            return []
+        except Replaced as e:
+            _log.warning("%s; it is read from its head", e)
+            self._begin_again()
+            return []
         except UnicodeDecodeError as e:
             raise ConnectError(f"{self.path}, after line {self._lines_read()}: {e}; see encoding") from e
         except (csv.Error, DataError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as e:
@@ -76,7 +106,53 @@ class FileReader:
             raise DataError(f"{self.path}, about line {first_line + index + 1}: {message}") from e
         if numbers is not None:
             self._add_lines(values, rows, numbers)
+        self._identify()
+        if self.ended and self._is_leaving:
+            self.ended, self._is_left = False, True
         return values
+
+    def _identify(self) -> None:
+        """Note which file the position is in, as long as its first bytes were not all read."""
+        if self._lines is None or (self._identity is not None and self._identity.is_final):
+            return
+        self._identity = self._lines.identity()
+        if self._identity is not None:
+            self._registry.reads(self.path, self._identity)
+
+    def _go_to(self, offset: Mapping[str, Any]) -> None:
+        self._position: int = offset.get("position", 0)
+        self._line: int = offset.get("line", 0)
+        self._identity = Identity.parse(offset.get("file"))
+        if self._identity is not None:
+            self._registry.reads(self.path, self._identity)
+
+    def _follow(self) -> None:
+        """Read a renamed file to its end, for the last time. A closed one is looked for when it is opened."""
+        self.is_waiting = False
+        if self._lines is None or self._lines.is_released:
+            self.close()
+            return
+        self._is_leaving = True
+        self._lines.tail = False
+        self._rows = self._format.rows(self._lines)
+
+    def _leave(self) -> None:
+        """Go on to the file that has the name now, after the renamed one's end."""
+        if self._identity is not None:
+            self._registry.finished(self.path, self._identity, self.offset)
+            if (now := self._identity.path_now(self.path)) is not None and now != self.path:
+                self.left[str(now)] = self.offset
+        _log.info("%s: the renamed file was read to its end, the new one follows", self.path)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Go to the head of the file that has the name now."""
+        self.close()
+        self._registry.forget(self.path, self._identity)
+        self._go_to(START)
+        self._format = format_of(self._config, self.path.name)
+        self.is_waiting = self._is_leaving = self._is_left = False
+        self._unready = None
 
     def has_changed(self) -> bool:
         """Return True if a waiting file has changed."""
@@ -108,8 +184,16 @@ class FileReader:
 
     def _open(self) -> bool:
         tail = not self._config.stop_at_eof
+        if self._identity is None and not self._position and not self._take_over():
+            return False
+        path = self.path
+        if self._identity is not None:
+            now = self._identity.path_now(self.path)
+            if now is None and path.exists():
+                raise Replaced(f"{path} is another file now, the one that was read is gone")
+            path = now or path
         try:
-            lines = Lines(self.path, self._config.encoding, tail=tail)
+            lines = Lines(path, self._config.encoding, tail=tail, name=self.path)
         except FileNotFoundError as e:
             if tail:
                 return False
@@ -125,6 +209,20 @@ class FileReader:
             lines.go_on(self._position, self._line)
         self._position, self._line = lines.position, lines.line
         self._rows = self._format.rows(lines)
+        if path != self.path and self.path.exists():
+            self._follow()
+        return True
+
+    def _take_over(self) -> bool:
+        """Return False if the file was renamed, and is still read under its old name.
+
+        A file that was read to its end under its old name goes on there.
+        """
+        if self._registry.is_read_elsewhere(self.path):
+            self._unready = None
+            return False
+        if (offset := self._registry.end_of(self.path)) is not None:
+            self._go_to(offset)
         return True
 
     def _pull(self) -> tuple[list[Any], list[int] | None]:
@@ -185,6 +283,11 @@ class FileReader:
         self._format.forget()
         if self._lines is not None:
             self._lines.release()
+
+    def forget(self) -> None:
+        """Close the file, which is gone, and forget its identity."""
+        self._registry.forget(self.path, self._identity)
+        self.close()
 
     def close(self) -> None:
         """Close the file."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,9 @@ from plugins.files.config import FilesSourceConfig
 _FILES = "task.files"
 _INDEX = "task.index"
 _COUNT = "task.count"
+
+_ROTATED = re.compile(r"(\.\d+|[.-]\d{4}-?\d\d-?\d\d|\.old)$", re.ASCII)
+"""The suffixes that rotation appends to a name: a file's task is that of its old name, which may still read it."""
 
 
 def matches(patterns: Sequence[str]) -> list[str]:
@@ -58,4 +62,4 @@ class Share:
         return [p for p in matches(self._patterns) if self._is_ours(p)] if self.is_watched else self._listed
 
     def _is_ours(self, path: str) -> bool:
-        return zlib.crc32(os.fsencode(path)) % self._count == self._index
+        return zlib.crc32(os.fsencode(_ROTATED.sub("", path))) % self._count == self._index

@@ -12,6 +12,7 @@ from typing import Any
 
 from connect.api import DataError, SourceBatch, SourceConnector, SourceTask, schema
 from plugins.files.config import FilesSourceConfig
+from plugins.files.known import KnownFiles
 from plugins.files.reader import START, FileReader
 from plugins.files.share import Share, matches, plan
 from plugins.files.timestamps import timestamp_rule
@@ -42,6 +43,9 @@ class FilesSourceTask(SourceTask):
         """Files read to their ends whose descriptors may be open, least recently read first."""
         self._skipping: dict[str, FileReader] = {}
         """Readers that have advanced without a record."""
+        self._renamed: list[tuple[dict[str, str], dict[str, Any]]] = []
+        """Source partitions and offsets of renamed files that were read under their old names."""
+        self._registry = KnownFiles()
         self._look_at = 0.0
         self._reading = threading.Lock()
         """Held while files are read, as `stop` may be called during a `poll`."""
@@ -82,17 +86,21 @@ class FilesSourceTask(SourceTask):
                 self.context.finished()
             return None
 
-    def update_offsets(self) -> list[tuple[dict[str, str], dict[str, int]]]:
+    def update_offsets(self) -> list[tuple[dict[str, str], dict[str, Any]]]:
         """Return the offsets of files in which only input without records, as blank lines, was read."""
         with self._reading:
             skipping, self._skipping = self._skipping, {}
-            return [(reader.partition, reader.offset) for reader in skipping.values()]
+            renamed, self._renamed = self._renamed, []
+            # A name's reader may still be on the file that had it before.
+            return [*((reader.partition, reader.offset) for reader in skipping.values()), *renamed]
 
     def _batch(self, reader: FileReader) -> list[Any]:
         """Return a batch of the first ready file, and move the file if it waits or has ended."""
         before = reader.offset
         self._open.pop(reader, None)
         values = reader.batch()
+        if reader.left:
+            self._note_renamed(reader)
         if reader.ended:
             self._ready.popleft().close()
             self._ended.add(str(reader.path))
@@ -105,6 +113,13 @@ class FilesSourceTask(SourceTask):
         elif reader.offset != before:
             self._skipping[str(reader.path)] = reader
         return values
+
+    def _note_renamed(self, reader: FileReader) -> None:
+        """Have the ends of renamed files stored under their new names, if these are ours to read."""
+        for path in self._share.paths():
+            if (offset := reader.left.get(str(Path(path)))) is not None:
+                self._renamed.append(({"filename": path}, offset))
+        reader.left.clear()
 
     def _keep_open(self, reader: FileReader) -> None:
         self._open[reader] = None
@@ -129,13 +144,13 @@ class FilesSourceTask(SourceTask):
         for path in paths:
             if path not in self._readers and path not in self._ended:
                 offset = self.context.offsets.offset({"filename": path})
-                self._readers[path] = reader = FileReader(Path(path), self._config, offset)
+                self._readers[path] = reader = FileReader(Path(path), self._config, offset, self._registry)
                 self._ready.append(reader)
         deleted = {path for path in self._readers.keys() - paths if self._is_done(path)}
         if deleted:
             for path in deleted:
                 reader = self._readers.pop(path)
-                reader.close()
+                reader.forget()
                 self._open.pop(reader, None)
             self._waiting = deque(reader for reader in self._waiting if str(reader.path) not in deleted)
 

@@ -52,7 +52,7 @@ def test_csv_with_inferred_types(start, flights):
     assert records[2].value["name"] is None
     assert [r.key for r in records] == ["UA", "AA", "9E"]
     assert [r.timestamp for r in records] == [1_356_998_400_000, 1_383_177_600_000, 1_386_201_600_000]
-    assert records[-1].source_offset == {"position": len(FLIGHTS), "line": 5}
+    assert records[-1].source_offset.items() >= {"position": len(FLIGHTS), "line": 5}.items()
     assert run.tasks[0].context.is_finished
     run.stop()
 
@@ -212,14 +212,13 @@ def test_a_growing_file_waits_for_whole_rows(start, tmp_path):
     run.stop()
 
 
-def test_a_replaced_file_is_not_read_from_the_middle(start, flights):
+def test_a_replaced_file_is_read_from_its_head(start, flights):
     run = start(FilesSource, config(flights))
     run.records()
     run.commit()
     flights.write_text("year\n2014\n")
     run = run.again()
-    with pytest.raises(ConnectError, match="it was replaced"):
-        run.poll()
+    assert [r.value for r in run.records()] == [{"year": "2014"}]
     run.stop()
 
 
@@ -330,8 +329,7 @@ def test_a_growing_file_that_is_replaced_is_not_waited_on_for_ever(start, tmp_pa
         path.rename(tmp_path / "growing.1")
         assert run.records() == []
     path.write_text("x\n")
-    with pytest.raises(ConnectError, match=r"replaced.*offset\.storage\.file\.filename"):
-        run.records()
+    assert [r.value for r in run.records()] == ["x"]
 
 
 def test_a_longer_file_in_the_place_of_the_first_is_not_read_from_the_midst_of_a_line(start, tmp_path):
@@ -342,8 +340,7 @@ def test_a_longer_file_in_the_place_of_the_first_is_not_read_from_the_midst_of_a
     run.commit()
     path.write_text("a line of another file\n")
     run = run.again()
-    with pytest.raises(ConnectError, match="no line that ends at byte 8"):
-        run.records()
+    assert [r.value for r in run.records()] == ["a line of another file"]
     run.stop()
 
 
