@@ -22,7 +22,8 @@ _INDEX = "task.index"
 _COUNT = "task.count"
 
 _ROTATED = re.compile(r"(\.\d+|[.-]\d{4}-?\d\d-?\d\d|\.old)$", re.ASCII)
-"""The suffixes that rotation appends to a name: a file's task is that of its old name, which may still read it."""
+"""The suffixes that rotation appends to a name: a file's task is that of its old name, which may still read
+it."""
 
 
 def matches(patterns: Sequence[str]) -> list[str]:
