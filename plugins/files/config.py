@@ -123,7 +123,7 @@ class FilesSourceConfig(Config):
 
 
 class FilesSinkConfig(Config):
-    """Writes topics into files: JSON lines or Parquet.
+    """Writes topics into files: JSON lines, Avro or Parquet.
 
     A file holds consecutive records of one partition and is named after the offset where it begins and the
     topic's id, `<path>/<topic>/<topic>+<partition>+<offset>+<id>.jsonl`. Files are cut at multiples of
@@ -135,7 +135,9 @@ class FilesSinkConfig(Config):
     """
 
     path: str = setting("The folder to write to; made if it is not there.", importance="HIGH")
-    format: Literal["json", "parquet"] = setting("What to write.", default="json", importance="HIGH")
+    format: Literal["json", "avro", "parquet"] = setting(
+        "What to write; avro needs values with a schema.", default="json", importance="HIGH"
+    )
     content: Literal["value", "record"] = setting(
         "Only values (null ones are left out), or topic, partition, offset, timestamp, key, value, headers.",
         default="value",

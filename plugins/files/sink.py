@@ -21,7 +21,7 @@ from connect.api import ConnectError, SinkConnector, SinkRecord, SinkTask, Topic
 from plugins.files.buffers import Buffer, source_of
 from plugins.files.claims import Claim
 from plugins.files.config import FilesSinkConfig
-from plugins.files.writers import Writer, json_writer, parquet_writer, size_of
+from plugins.files.writers import Writer, avro_writer, json_writer, parquet_writer, size_of
 
 Key = tuple[TopicPartition, str]
 """The partition that records were read from, and the topic in the records."""
@@ -43,6 +43,8 @@ class FilesSinkTask(SinkTask):
         self._write: Writer
         if self._config.format == "json":
             self._suffix, self._write = "jsonl", json_writer(self._config)
+        elif self._config.format == "avro":
+            self._suffix, self._write = "avro", avro_writer(self._config)
         else:
             self._suffix, self._write = "parquet", parquet_writer(self._config)
         try:

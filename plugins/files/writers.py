@@ -9,6 +9,7 @@ import msgspec
 
 from connect.api import ConfigError, DataError, Schema, SinkRecord, Type
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP
+from plugins.files.avro import avro_schema
 from plugins.files.config import FilesSinkConfig
 
 if TYPE_CHECKING:
@@ -36,6 +37,31 @@ def json_writer(config: FilesSinkConfig) -> Writer:
         except TypeError as e:
             raise DataError(f"{_span(records)}: a value cannot be written as JSON: {e}") from e
         file.write(lines)
+
+    return write
+
+
+def avro_writer(config: FilesSinkConfig) -> Writer:
+    """Return a writer of Avro container files; the values need one schema a file."""
+    try:
+        import fastavro
+    except ImportError as e:
+        raise ConfigError("format", "avro", "needs fastavro: pip install 'millstream[avro]'") from e
+    if config.content != "value":
+        raise ConfigError("content", config.content, "must be value with format=avro")
+
+    def write(file: BinaryIO, records: Sequence[SinkRecord]) -> None:
+        schemas = [r.value_schema for r in records if r.value is not None]
+        if any(schema is None or schema != schemas[0] for schema in schemas):
+            raise DataError(
+                f"{_span(records)}: Avro needs values of one schema, from a converter with schemas"
+            )
+        try:
+            # A file of tombstones alone has no schema of theirs.
+            schema = avro_schema(schemas[0]) if schemas and schemas[0] is not None else "null"
+            fastavro.writer(file, schema, [r.value for r in records if r.value is not None], codec="deflate")
+        except (ValueError, TypeError, AttributeError, OverflowError) as e:
+            raise DataError(f"{_span(records)}: values do not fit their schema: {e}") from e
 
     return write
 
