@@ -58,7 +58,7 @@ def measured(converter: Converter, of: Schema | None, seconds: float) -> tuple[f
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU seconds of each run")
     seconds = parser.parse_args().seconds

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from connect.config import Config, SinkConfig, SourceConfig, document
-from connect.converters.avro import AvroConverterConfig
 from connect.config.rest import RestConfig
+from connect.converters.avro import AvroConverterConfig
 from connect.converters.json import JsonConverterConfig
 from connect.converters.json_schema import JsonSchemaConverterConfig
 from connect.runtime import WorkerConfig, connector_class

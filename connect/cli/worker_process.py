@@ -1,4 +1,4 @@
-"""What the commands that run a worker share: settings, logs, and the lines that they write to stdout."""
+"""The settings, logs and output lines that the commands that run a worker share."""
 
 from __future__ import annotations
 

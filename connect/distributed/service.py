@@ -14,8 +14,9 @@ from connect.group.units import CONNECTOR
 from connect.herder import RestartRequest, TargetState
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.service import Document, HerderService, own_version, set_logger_level
-from connect.stores import ConfigRecord, StoredStatus
+from connect.stores import ConfigRecord, OffsetStore, StoredStatus
 from connect.stores.config_records import LOGGER, RESTART
+from kafka_client import Admin
 
 _STABLE_SECONDS = 20.0
 """How long a change waits for the end of a rebalance before it is answered 409."""
@@ -130,6 +131,12 @@ class DistributedService(HerderService):
         if owner_url is None:
             raise Rebalancing(f"{what} {unit.connector} is not assigned to any worker now")
         raise NotLeader(f"{what} {unit.connector} runs on another worker", owner_url)
+
+    def _offset_store(self) -> OffsetStore:
+        return self._worker.offsets
+
+    def _admin(self) -> Admin:
+        return Admin(self._worker.client)
 
     def _check_signed(self, headers: Mapping[str, str], body: bytes) -> None:
         if self._worker.group.is_signed:

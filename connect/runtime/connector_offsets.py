@@ -45,11 +45,15 @@ def check_stopped(config: ConfigState, name: str) -> None:
     if name not in config.connectors:
         raise NotFound(f"Connector {name} not found")
     if config.target(name) is not TargetState.STOPPED or config.task_count(name):
-        raise BadRequest(
-            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
-            "for the specified connector by issuing a 'PUT' request to the "
-            f"'/connectors/{name}/stop' endpoint"
-        )
+        raise not_stopped(name)
+
+
+def not_stopped(name: str) -> BadRequest:
+    """Return the error for a change of offsets while the connector, or one of its tasks, may run."""
+    return BadRequest(
+        "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
+        f"for the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+    )
 
 
 # --- sources ---

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
@@ -16,13 +17,26 @@ from connect.errors import AlreadyExists, BadRequest, MillstreamError, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
 from connect.herder.restart_plan import RestartPlan
+from connect.runtime.calls import PluginCalls
+from connect.runtime.client_settings import group_id
 from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.connector_offsets import (
+    SourceOffsets,
+    alter_sink_offsets,
+    alter_source_offsets,
+    check_stopped,
+    parse_sink_offsets,
+    reset_sink_offsets,
+    reset_source_offsets,
+    sink_offsets,
+    source_offsets,
+)
 from connect.runtime.plugins import connector_class, connector_type
 from connect.runtime.worker_config import WorkerConfig
-from connect.stores import ConfigRecord
+from connect.stores import ConfigRecord, OffsetStore
+from kafka_client import Admin
 
 Document: TypeAlias = dict[str, Any]
-_NO_OFFSETS = "this worker does not serve the offsets of connectors"
 
 
 class HerderService(ABC):
@@ -43,6 +57,14 @@ class HerderService(ABC):
     @abstractmethod
     def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
         """Return the status of a connector, None if it has none, and of its tasks by number."""
+
+    @abstractmethod
+    def _offset_store(self) -> OffsetStore:
+        """Return the store of source offsets."""
+
+    @abstractmethod
+    def _admin(self) -> Admin:
+        """Return an admin client with the worker's settings."""
 
     def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
         """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
@@ -117,18 +139,28 @@ class HerderService(ABC):
         await self._write(self._herder.set_target(name, target))
 
     async def connector_offsets(self, name: str) -> Document:
-        """Raise BadRequest: source offsets are not served yet."""
-        raise BadRequest(_NO_OFFSETS)
+        """Return `{offsets: [{partition, offset}]}` (KIP-875)."""
+        config = self._config(name)
+        if type_of(config) == "sink":
+            return await sink_offsets(self._admin(), self._group(name, config))
+        return await source_offsets(self._offset_store(), name)
 
-    async def alter_offsets(
-        self, name: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
-    ) -> str:
-        """Raise BadRequest: source offsets are not served yet."""
-        raise BadRequest(_NO_OFFSETS)
+    async def alter_offsets(self, name: str, offsets: SourceOffsets) -> str:
+        """Change offsets of a STOPPED connector, None deletes one. Return a message (KIP-875)."""
+        config = await self._stopped(name)
+        ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
+        if type_of(config) == "sink":
+            group, parsed = self._group(name, config), parse_sink_offsets(offsets)
+            return await alter_sink_offsets(self._admin(), name, group, parsed, ask)
+        return await alter_source_offsets(self._offset_store(), name, offsets, ask)
 
     async def reset_offsets(self, name: str) -> str:
-        """Raise BadRequest: source offsets are not served yet."""
-        raise BadRequest(_NO_OFFSETS)
+        """Delete all offsets of a STOPPED connector. Return a message (KIP-875)."""
+        config = await self._stopped(name)
+        ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
+        if type_of(config) == "sink":
+            return await reset_sink_offsets(self._admin(), name, self._group(name, config), ask)
+        return await reset_source_offsets(self._offset_store(), name, ask)
 
     async def put_logger_level(self, logger: str, level: str) -> None:
         """Set a logger's level (KIP-976). Raises BadRequest for a level that there is not."""
@@ -138,6 +170,29 @@ class HerderService(ABC):
         checked = self._check({**raw, "name": name})
         await self._write(self._herder.put_connector(name, checked.config, target))
         return self.connector_info(name)
+
+    async def _stopped(self, name: str) -> Properties:
+        """Return the config of a connector whose offsets may be changed.
+
+        Raises BadRequest unless the connector is STOPPED, and its tasks have ended.
+        """
+        await self._check_changing()
+        check_stopped(self._herder.config, name)
+        return self._config(name)
+
+    async def _ask_plugin(self, name: str, config: Properties, offsets: Any) -> bool | None:
+        """Call the plugin's `alter_offsets` on a connector that is not started."""
+        calls = PluginCalls(f"{name}-offsets")
+        try:
+            resolved = self._worker_config.providers.resolve(config)
+            return await calls.call(
+                connector_class(config["connector.class"])().alter_offsets, resolved, offsets
+            )
+        finally:
+            calls.close()
+
+    def _group(self, name: str, config: Properties) -> str:
+        return group_id(name, self._worker_config.raw, config)
 
     def _restart_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> RestartPlan:
         status = self.connector_status(name)

@@ -60,6 +60,7 @@ class WorkerSourceTask(WorkerTask):
         super().__init__(setting, on_change=on_change)
         self._task = task
         self._plugin_statistics = PluginStatistics(self.name, task)
+        self._store = store
         self._offsets = ConnectorOffsets(store, setting.connector)
         self._context = SourceTaskContext(
             connector=setting.connector, task_id=setting.task_id, offsets=self._offsets
@@ -118,6 +119,8 @@ class WorkerSourceTask(WorkerTask):
         self._tolerance = Tolerance(self.name, source, self.metrics, dead_letters, self._fail)
         self._sender = self._new_sender(self._producer, self._tolerance, is_followed=is_followed)
         self._task.context = self._context
+        # Another worker may have run this task until a moment ago: without its offsets records come twice.
+        await self._wait_for(self._patiently(self._store.refresh))
         await self._wait_for(self._calls.call(self._task.start, setting.config))
         await self._patiently(self._producer.start)
         self._committer = asyncio.create_task(self._commit_regularly())

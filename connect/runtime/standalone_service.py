@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from connect.errors import BadRequest, NotFound
-from connect.herder import TargetState
+from connect.herder.config_state import Properties
 from connect.herder.herder import ConfigRecord
 from connect.runtime.connector_check import CheckedConfig
+from connect.runtime.connector_offsets import not_stopped
 from connect.runtime.service import Document, HerderService, own_version
-from connect.runtime.standalone_offsets import ALTERED, RESET
 from connect.runtime.worker import Worker
+from connect.stores import OffsetStore
+from kafka_client import Admin
 
 _ROW = ("state", "worker_id", "version", "trace")
 
@@ -63,35 +65,6 @@ class StandaloneService(HerderService):
         self._config(name)
         self._worker.topics.pop(name, None)
 
-    async def connector_offsets(self, name: str) -> Document:
-        """Return `{offsets: [{partition, offset}]}` (KIP-875)."""
-        self._config(name)
-        return {"offsets": await self._worker.offsets(name).read()}
-
-    async def alter_offsets(
-        self, name: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
-    ) -> str:
-        """Change offsets of a STOPPED connector, None deletes one. Return a message (KIP-875)."""
-        self._check_stopped(name)
-        await self._worker.offsets(name).alter(offsets)
-        return ALTERED
-
-    async def reset_offsets(self, name: str) -> str:
-        """Delete all offsets of a STOPPED connector. Return a message (KIP-875)."""
-        self._check_stopped(name)
-        await self._worker.offsets(name).reset()
-        return RESET
-
-    def _check_stopped(self, name: str) -> None:
-        """Raise BadRequest unless the connector is stopped and has no tasks."""
-        self._config(name)
-        if self._herder.config.target(name) is not TargetState.STOPPED or self._rows(name)[1]:
-            raise BadRequest(
-                "Connectors must be in the STOPPED state before their offsets can be modified. This can be "
-                "done for the specified connector by issuing a 'PUT' request to the "
-                f"'/connectors/{name}/stop' endpoint"
-            )
-
     async def put_task_configs(
         self, name: str, configs: Sequence[Mapping[str, str]], headers: Mapping[str, str], body: bytes
     ) -> None:
@@ -101,6 +74,18 @@ class StandaloneService(HerderService):
     async def fence_zombies(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
         """Raise BadRequest: there is no other worker whose tasks are to be fenced."""
         raise BadRequest("a standalone worker has no other workers")
+
+    async def _stopped(self, name: str) -> Properties:
+        config = await super()._stopped(name)
+        if self._rows(name)[1]:
+            raise not_stopped(name)  # a task that still ends would commit its own offsets over the new ones
+        return config
+
+    def _offset_store(self) -> OffsetStore:
+        return self._worker.store
+
+    def _admin(self) -> Admin:
+        return self._worker.admin
 
     async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""

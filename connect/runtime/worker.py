@@ -23,12 +23,11 @@ from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
-from connect.runtime.standalone_offsets import SinkOffsets, SourceOffsets
 from connect.runtime.states import State
 from connect.runtime.topics_regex import matches
 from connect.runtime.worker_config import WorkerConfig
 from connect.runtime.worker_metrics import WorkerMetrics
-from connect.stores import FileOffsetStore
+from connect.stores import FileOffsetStore, OffsetStore
 from kafka_client import Admin, TopicPartition
 from kafka_client.errors import BROKER_AWAY
 from kafka_client.metrics.metrics import Metrics
@@ -226,12 +225,15 @@ class Worker:
         """The id of the Kafka cluster."""
         return self._cluster_id
 
-    def offsets(self, name: str) -> SourceOffsets | SinkOffsets:
-        """Return the offsets of a connector. Raises NotFound if there is none."""
-        connector = self._connector(name)
-        if connector.type == "source":
-            return SourceOffsets(self._store, name)
-        return SinkOffsets(self._admin, self.config.raw, name, connector.checked.config)
+    @property
+    def store(self) -> OffsetStore:
+        """The store of source offsets."""
+        return self._store
+
+    @property
+    def admin(self) -> Admin:
+        """An admin client with the worker's settings."""
+        return self._admin
 
     def _apply(self, records: Iterable[ConfigRecord]) -> list[str]:
         """Read records of the config topic back at once. Return the names of changed connectors."""

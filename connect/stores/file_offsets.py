@@ -67,10 +67,6 @@ class FileOffsetStore:
     async def refresh(self) -> None:
         """Return at once: no other worker writes the file."""
 
-    def of_connector(self, connector: str) -> dict[bytes, bytes]:
-        """Return the keys and offsets of one connector."""
-        return {key: value for key, value in self._offsets.items() if json.loads(key)[:1] == [connector]}
-
     async def put(self, offsets: Mapping[bytes, bytes | None]) -> None:
         """Write the file again with these changes, and return once it is synced.
 

@@ -118,7 +118,7 @@ class RemoteAdmission:
         self._rounds = PeriodicTasks()
 
     def statistics(self) -> dict[str, int]:
-        """Return the count of admissions in memory, and the most requests in flight to one broker, with bounds."""
+        """Return the counts of admissions in memory and of requests in flight to one broker, with bounds."""
         in_flight = max((queue.in_flight for queue in self._queues.values()), default=0)
         return self.NONE | {"admissions": len(self._inquiries), "admissions_in_flight": in_flight}
 
