@@ -180,6 +180,15 @@ class FilesSink(SinkConnector):
     VERSION = "1"
     task_class = FilesSinkTask
 
+    def check_target(self, config: Mapping[str, str]) -> None:
+        """Check that the folder can be made, or written if it exists."""
+        folder = Path(FilesSinkConfig.parse(config).path).absolute()
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        if not nearest.is_dir():
+            raise ConnectError(f"{folder} cannot be made: {nearest} is no folder")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise ConnectError(f"{folder} cannot be written: the user may not write to {nearest}")
+
 
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from connect.api import DataError, SourceBatch, SourceConnector, SourceTask, schema
+from connect.api import ConnectError, DataError, SourceBatch, SourceConnector, SourceTask, schema
 from plugins.files.config import FilesSourceConfig
 from plugins.files.known import KnownFiles
 from plugins.files.reader import START, FileReader
@@ -204,3 +205,14 @@ class FilesSource(SourceConnector):
         if self._settings.stop_at_eof and not self._settings.file and not matches(self._settings.files):
             _log.warning("files=%s: there is no such file", ",".join(self._settings.files))
         return [{**self.config, **share} for share in plan(self._settings, max_tasks)]
+
+    def check_target(self, config: Mapping[str, str]) -> None:
+        """Check that there are files, and that each may be read."""
+        settings = FilesSourceConfig.parse(config)
+        patterns = [settings.file] if settings.file else settings.files
+        files = [path for path in matches(patterns) if Path(path).exists()]
+        if not files:
+            raise ConnectError(f"{', '.join(patterns)}: there is no such file yet")
+        for path in files:
+            if not os.access(path, os.R_OK):
+                raise ConnectError(f"{path} may not be read by the user")

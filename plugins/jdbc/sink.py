@@ -243,3 +243,14 @@ class JdbcSink(SinkConnector):
     CONFIG = JdbcSinkConfig
     VERSION = "1"
     task_class = JdbcSinkTask
+
+    def check_target(self, config: Mapping[str, str]) -> None:
+        """Log in to the database."""
+        engine = open_engine(JdbcSinkConfig.parse(config))
+        try:
+            with engine.connect() as connection:
+                connection.execute(sa.text("SELECT 1"))
+        except sa.exc.SQLAlchemyError as e:
+            raise connect_error(e, "the database") from e
+        finally:
+            engine.dispose()

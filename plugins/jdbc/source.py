@@ -164,6 +164,20 @@ class JdbcSource(SourceConnector):
         count = min(max_tasks, len(self._tables))
         return [{**self.config, _TABLES: json.dumps(self._tables[i::count])} for i in range(count)]
 
+    def check_target(self, config: Mapping[str, str]) -> None:
+        """Log in to the database, and look for tables to read."""
+        settings = JdbcSourceConfig.parse(config)
+        engine = open_engine(settings, read_only=True)
+        try:
+            if not settings.query and not list_tables(engine, settings):
+                raise ConnectError("the database has no table that these settings select")
+            with engine.connect() as connection:
+                connection.execute(sa.text("SELECT 1"))
+        except sa.exc.SQLAlchemyError as e:
+            raise connect_error(e, "the database") from e
+        finally:
+            engine.dispose()
+
     def stop(self) -> None:
         """End the watch."""
         self._stopping.set()
