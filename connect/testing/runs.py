@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from connect.api.records import SinkRecord, SourceRecord
@@ -78,6 +79,15 @@ class Calls:
             calling.exception()  # the worker ignores what an interrupted call raises
         return not late
 
+    @contextmanager
+    def closing_after_errors(self) -> Iterator[None]:
+        """End the thread and the loop if the body raises: its caller gets no run to stop."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         """End the thread and the loop."""
         self._finalizer()
@@ -111,12 +121,13 @@ class SourceRun:
         self._connector, self._config = connector, dict(config)
         self._offsets = ConnectorOffsets(self.store, name)
         self._polled: list[SourceRecord] = []
-        connector.CONFIG.parse(config)
-        self.connector = connector()
-        self.connector.context = ConnectorContext(connector=name)
-        self._call(self.connector.start, dict(config))
-        self.task_configs: list[dict[str, str]] = self._call(self.connector.task_configs, max_tasks)
-        self.tasks = [self._start(i, task_config) for i, task_config in enumerate(self.task_configs)]
+        with self._call.closing_after_errors():
+            connector.CONFIG.parse(config)
+            self.connector = connector()
+            self.connector.context = ConnectorContext(connector=name)
+            self._call(self.connector.start, dict(config))
+            self.task_configs: list[dict[str, str]] = self._call(self.connector.task_configs, max_tasks)
+            self.tasks = [self._start(i, task_config) for i, task_config in enumerate(self.task_configs)]
 
     def _start(self, task_id: int, config: Mapping[str, str]) -> SourceTask:
         task = self.connector.task_class()
@@ -201,15 +212,16 @@ class SinkRun:
         self, connector: type[SinkConnector], config: Mapping[str, str], *, name: str = "test"
     ) -> None:
         self._call = Calls()
-        connector.CONFIG.parse(config)
-        self.connector = connector()
-        self.connector.context = ConnectorContext(connector=name)
-        self._call(self.connector.start, dict(config))
-        task = connector.task_class()
-        assert isinstance(task, SinkTask), "SinkRun is for sinks of records"
-        self.task = task
-        self.task.context = SinkTaskContext(connector=name, task_id=0)
-        self._call(self.task.start, self._call(self.connector.task_configs, 1)[0])
+        with self._call.closing_after_errors():
+            connector.CONFIG.parse(config)
+            self.connector = connector()
+            self.connector.context = ConnectorContext(connector=name)
+            self._call(self.connector.start, dict(config))
+            task = connector.task_class()
+            assert isinstance(task, SinkTask), "SinkRun is for sinks of records"
+            self.task = task
+            self.task.context = SinkTaskContext(connector=name, task_id=0)
+            self._call(self.task.start, self._call(self.connector.task_configs, 1)[0])
         self._next: dict[TopicPartition, int] = {}
 
     def put(self, records: Sequence[SinkRecord]) -> None:

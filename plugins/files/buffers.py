@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import Any
 
 from connect.api import SinkRecord, TopicPartition
 
@@ -41,8 +40,7 @@ class Buffer:
 
 def source_of(record: SinkRecord) -> TopicPartition:
     """Return the partition that the record was read from, whatever transforms made of it (KIP-793)."""
-    place: Any = getattr(record, "origin", None) or record
-    return TopicPartition(place.topic, place.partition)
+    return TopicPartition(record.original_topic, record.original_partition)
 
 
 def _text(topic_id: bytes) -> str:

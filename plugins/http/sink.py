@@ -125,7 +125,7 @@ class HttpSinkTask(SinkTask):
     def _report(self, record: SinkRecord, error: Exception) -> None:
         """Report a record that the API refuses (KIP-610). Raises DataError if there is no reporter."""
         place = f"{record.topic}-{record.partition}, offset {record.offset}: {error}"
-        reporter = getattr(self.context, "errant_record_reporter", lambda: None)()
+        reporter = self.context.errant_record_reporter()
         if reporter is None:
             raise DataError(place) from error
         reporter.report(record, DataError(place))

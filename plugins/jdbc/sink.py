@@ -8,7 +8,7 @@ is rolled back, and the task fails with the record's topic, partition and offset
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -200,12 +200,10 @@ class JdbcSinkTask(SinkTask):
 
     def _refuse(self, record: SinkRecord, error: DataError) -> None:
         """Report a bad record. Raises the error if nobody takes reports."""
-        make: Callable[[], Any] = getattr(self.context, "errant_record_reporter", lambda: None)
-        reporter = make()
+        reporter = self.context.errant_record_reporter()
         if reporter is None:
             raise error
-        if (report := reporter.report(record, error)) is not None:
-            self._reports.append(report)
+        self._reports.append(reporter.report(record, error))
 
     def _disconnect(self) -> None:
         """Drop the connection, and what is known of the tables: they may have changed."""
@@ -221,10 +219,7 @@ class JdbcSinkTask(SinkTask):
 
 def _origin(record: SinkRecord) -> tuple[TopicPartition, int]:
     """Return the place that the record was read from, whatever transforms made of it (KIP-793)."""
-    topic: str = getattr(record, "original_topic", record.topic)
-    partition: int = getattr(record, "original_partition", record.partition)
-    offset: int = getattr(record, "original_offset", record.offset)
-    return TopicPartition(topic, partition), offset
+    return TopicPartition(record.original_topic, record.original_partition), record.original_offset
 
 
 def _is_new(record: SinkRecord, stored: Mapping[TopicPartition, int]) -> bool:

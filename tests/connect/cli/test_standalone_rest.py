@@ -66,7 +66,9 @@ def test_a_worker_serves_rest_and_metrics(logd: LogdProcess, tmp_path: Path) -> 
             wait_for(lambda: document("status")["connector"]["state"] == "STOPPED")
             wait_for(lambda: not document("status")["tasks"])
             stored = document("offsets")["offsets"]
-            assert [each["offset"] for each in stored] == [{"line": 2, "position": 8}]
+            assert [{**each["offset"], "file": ""} for each in stored] == [
+                {"file": "", "line": 2, "position": 8}
+            ]
             offset = {"line": 1, "position": 4}
             body = {"offsets": [{"partition": stored[0]["partition"], "offset": offset}]}
             assert client.patch("/connectors/lines/offsets", json=body).status_code == 200

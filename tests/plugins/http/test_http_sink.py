@@ -5,7 +5,7 @@ import json
 import pytest
 from starlette.responses import Response
 
-from connect.api import DataError, RetriableError, SinkRecord
+from connect.api import DataError, RetriableError, SinkRecord, SinkTaskContext
 from connect.testing import SinkRun
 from plugins.http import HttpSink
 
@@ -102,13 +102,7 @@ def test_refused_records_of_a_batch_are_reported_and_the_others_sent(api, sink):
         def report(self, record, error):
             reports.append((record.offset, str(error)))
 
-    class Context:
-        connector, task_id = "c", 0
-
-        def errant_record_reporter(self):
-            return Reporter()
-
-    started.task.context = Context()
+    started.task.context = SinkTaskContext(connector="c", task_id=0, reporter=Reporter())
     started.put(records(1, 0, 2, {"odd": object}))
     assert [offset for offset, _ in reports] == [1, 3]
     assert "cannot be written as JSON" in reports[1][1]

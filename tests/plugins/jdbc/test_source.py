@@ -3,6 +3,7 @@
 import datetime as dt
 import threading
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from connect.testing import MemoryOffsetStore
 from plugins.jdbc.database import parse_url
 from plugins.jdbc.position import Position
 from plugins.jdbc.source import JdbcSource
+from tests.plugins.jdbc.conftest import PatientRun
 
 NULL = {"optional": True}
 INCREMENTING = {"mode": "incrementing", "incrementing.column.name": "id"}
@@ -32,6 +34,12 @@ def fill(database, count=5):
         *(f"INSERT INTO {table} (n) VALUES ({n})" for n in range(count)),
     )
     return table
+
+
+@pytest.fixture
+def start(start):
+    """Starts sources whose rows come with the next poll, also where the database needs a moment for it."""
+    return partial(start, kind=PatientRun)
 
 
 def numbers(records):
