@@ -1,7 +1,7 @@
-"""Which partitions a broker holds, leads and should lead: the indexes of the cluster's image.
+"""Indexes of the cluster's image: the partitions that each broker holds, leads and is preferred to lead.
 
-They follow each applied change of a partition, so that what a broker's coming or going costs depends on what
-that broker holds. Who is alive, and what is to be done about it, is not known here.
+The indexes follow each applied change of a partition. So the cost of handling a broker that joins or leaves
+depends on the partitions of that broker. The indexes do not know which brokers are alive.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Assigned(Protocol):
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """Brokers that hold it; the first is preferred as leader."""
+        """The brokers that hold the partition; the first is preferred as leader."""
 
     @property
     def leader(self) -> int:
-        """The broker that leads it; -1 for none."""
+        """The broker that leads the partition; -1 for none."""
 
     @property
     def is_reassigning(self) -> bool:
@@ -32,9 +32,9 @@ class Assigned(Protocol):
 
 
 class BrokerIndex:
-    """``leaderless`` and ``reassigning`` are of the whole cluster, the rest is by broker.
+    """The index of partitions by broker; ``leaderless`` and ``reassigning`` cover the whole cluster.
 
-    Sets returned are the index itself: look, and do not hold on to one beyond the next change.
+    Methods return the index's own sets: do not change them, and do not keep them beyond the next change.
     """
 
     __slots__ = ("_led", "_not_preferred", "_preferred", "_replicas", "leaderless", "reassigning")
@@ -48,11 +48,11 @@ class BrokerIndex:
         self._not_preferred: dict[int, set[TopicPartition]] = defaultdict(set)
 
     def held_by(self, broker: int) -> Set[TopicPartition]:
-        """Partitions of which the broker is a replica."""
+        """Return the partitions of which the broker is a replica."""
         return self._replicas.get(broker, _NOTHING)
 
     def led_by(self, broker: int) -> Set[TopicPartition]:
-        """Partitions whose leader it is."""
+        """Return the partitions whose leader is the broker."""
         return self._led.get(broker, _NOTHING)
 
     def preferred_count(self, broker: int) -> int:
@@ -65,12 +65,12 @@ class BrokerIndex:
 
     @property
     def brokers(self) -> list[int]:
-        """Every broker that holds a partition, alive or not, in order."""
+        """The brokers that hold a partition, alive or not, in order of their ids."""
         return sorted(broker for broker, replicas in self._replicas.items() if replicas)
 
     @property
     def preferred_brokers(self) -> list[int]:
-        """Every broker that does not lead a partition it should lead, in order."""
+        """The brokers that do not lead all partitions of which they are the preferred leader, in order."""
         return sorted(broker for broker, partitions in self._not_preferred.items() if partitions)
 
     def add(self, tp: TopicPartition, state: Assigned) -> None:

@@ -1,7 +1,7 @@
 """Changes of the cluster's metadata: requests are checked against the image and become lists of changes.
 
-Nothing is written or applied here, and nothing waits. The image's owner decides, writes and applies one
-change after the other (``logd.broker.topics.catalog``).
+Nothing is written or applied here, and nothing waits. The image's owner (``logd.broker.topics.catalog``)
+decides, writes and applies one change after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTITIONS_MAX: Final = 10_000
 """Most partitions one topic may be created with or grown to, as Kafka bounds them."""
 
 Alter: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""From the overrides so far to the new ones; raises KafkaError to refuse the change."""
+"""Returns the new overrides for the current ones; raises KafkaError to refuse the change."""
 
 
 def create_topic(
@@ -31,8 +31,10 @@ def create_topic(
     topic_id: bytes,
     defaults: TopicConfig,
 ) -> list[Change]:
-    """KafkaError: INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
-    POLICY_VIOLATION, INVALID_CONFIG.
+    """Return the changes that create a topic.
+
+    Raises KafkaError if the topic cannot be created: INVALID_TOPIC_EXCEPTION, INVALID_REQUEST,
+    TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, POLICY_VIOLATION or INVALID_CONFIG.
     """
     check_name(name)
     if name == CLUSTER_METADATA:
@@ -50,7 +52,10 @@ def create_topic(
 
 
 def grow_topic(image: ClusterImage, name: str, partitions: int) -> list[Change]:
-    """KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION."""
+    """Return the changes that give a topic this larger number of partitions.
+
+    Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS or POLICY_VIOLATION.
+    """
     topic = image.topics.get(name)
     if topic is None:
         raise _unknown(name)
@@ -59,7 +64,11 @@ def grow_topic(image: ClusterImage, name: str, partitions: int) -> list[Change]:
 
 
 def delete_topic(image: ClusterImage, name: str, topic_id: bytes) -> list[Change]:
-    """KafkaError(UNKNOWN_TOPIC_OR_PARTITION), also where another topic has the name by now."""
+    """Return the changes that delete a topic.
+
+    Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) if there is no such topic, or if the topic of that name has
+    another id.
+    """
     _topic(image, name, topic_id)
     return [{"type": "topic-deleted", "name": name}]
 
@@ -67,7 +76,10 @@ def delete_topic(image: ClusterImage, name: str, topic_id: bytes) -> list[Change
 def alter_topic(
     image: ClusterImage, name: str, topic_id: bytes, alter: Alter, *, defaults: TopicConfig
 ) -> list[Change]:
-    """Other overrides. KafkaError: those of ``alter``, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION."""
+    """Return the changes that replace a topic's overrides by those that ``alter`` returns.
+
+    Raises KafkaError as ``alter`` does, INVALID_CONFIG, or UNKNOWN_TOPIC_OR_PARTITION.
+    """
     topic = _topic(image, name, topic_id)
     configs = dict(alter(topic.configs))
     effective(configs, defaults)
@@ -78,14 +90,17 @@ def alter_topic(
 def alter_broker(
     image: ClusterImage, broker: str, alter: Alter, check: Callable[[Mapping[str, str]], object]
 ) -> list[Change]:
-    """Other changed settings of a broker, ``""`` meaning all. KafkaErrors of ``alter`` and ``check``."""
+    """Return the changes that replace a broker's changed settings by those that ``alter`` returns.
+
+    The broker ``""`` means all brokers. Raises KafkaError as ``alter`` and ``check`` do.
+    """
     configs = dict(alter(image.broker_configs.get(broker, {})))
     check(configs)
     return [{"type": "broker-configs", "broker": broker, "configs": configs}]
 
 
 def effective(configs: Mapping[str, str], defaults: TopicConfig) -> TopicConfig:
-    """Settings of a topic with these overrides; KafkaError(INVALID_CONFIG)."""
+    """Return the settings of a topic with these overrides. Raises KafkaError(INVALID_CONFIG)."""
     try:
         return defaults.overridden(configs)
     except ConfigError as error:
@@ -93,9 +108,10 @@ def effective(configs: Mapping[str, str], defaults: TopicConfig) -> TopicConfig:
 
 
 def _check_remote_storage(before: Mapping[str, str], configs: Mapping[str, str]) -> None:
-    """Raise KafkaError(INVALID_CONFIG) where tiered storage is switched on, which there is none of.
+    """Raise KafkaError(INVALID_CONFIG) if a change switches on tiered storage, which does not exist here.
 
-    A topic that has it switched on from elsewhere keeps it: its other settings may be changed.
+    A topic that another broker created with tiered storage keeps the setting: its other settings may be
+    changed.
     """
     value = configs.get(REMOTE_STORAGE, "false")
     if value != before.get(REMOTE_STORAGE) and value.strip().lower() == "true":

@@ -1,6 +1,7 @@
 """The changes that lead from one image of the cluster to another.
 
-A broker that gets a snapshot goes by them, so that a snapshot opens and closes what changes would have.
+A broker applies these changes when it receives a snapshot. So it opens and closes the same logs as if it had
+received the single changes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
 
 
 def _topics_lost(before: ClusterImage, after: ClusterImage) -> set[str]:
-    """Topics that are gone, or are others by the same name."""
+    """Return the topics that were deleted, or were replaced by another topic of the same name."""
     ids = {name: topic.topic_id for name, topic in after.topics.items()}
     return {name for name, topic in before.topics.items() if ids.get(name) != topic.topic_id}
 

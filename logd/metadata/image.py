@@ -1,13 +1,16 @@
-"""The cluster as it is remembered: topics, their settings, brokers' changed settings, producer ids; and of a
-cluster of several brokers, the brokers that are alive and the state of every partition.
+"""The image of the cluster: its metadata in memory.
 
-A change is a plain dict (``Change``), decided by the controller, written by a store and then replayed here;
-the same ``apply`` serves live changes, the load at start, and brokers that are told by the controller.
+It has topics and their settings, brokers' changed settings, and producer ids. In a cluster of several brokers
+it also has the live brokers and the state of every partition.
 
-    type                                                        of a partition, broker, …
-    topic, topic-deleted, broker-configs, producer-ids          stored, by a standalone broker as well
+The controller decides a change, a store writes it, and ``apply`` replays it here. A change is a plain dict
+(``Change``). The same ``apply`` serves live changes, the load at start, and the changes that brokers receive
+from the controller.
+
+    type                                                        stored or not
+    topic, topic-deleted, broker-configs, producer-ids          stored, also by a standalone broker
     partition                                                   stored; a standalone broker writes none
-    broker, broker-gone, replicas-offline                       what is so now: a store need not keep it
+    broker, broker-gone, replicas-offline                       current state: a store need not keep it
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ Change = dict[str, Any]
 """A change as it is stored: ``{"type": "topic", ...}``; ``ClusterImage.apply`` knows the types."""
 
 PRODUCER_ID_BLOCK = 1000
-"""Producer ids handed out at a time, as Kafka's blocks are; what is left of a block is lost at a restart."""
+"""Producer ids in a block, as in Kafka; the unused ids of a block are lost at a restart."""
 
 NO_CONFIGS: Final[dict[str, str]] = {}
-"""The overrides of a topic without any; not to be changed."""
+"""The overrides of a topic without any; do not change this dict."""
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
 
@@ -60,12 +63,15 @@ class TopicImage(NamedTuple):
 
 
 def broker_gone(broker: int) -> Change:
-    """Return the change that removes a broker which is not alive any more."""
+    """Return the change that removes a broker which is no longer alive."""
     return {"type": "broker-gone", "id": broker}
 
 
 def replicas_offline(broker: int, partitions: Iterable[TopicPartition]) -> Change:
-    """Return the change that a live broker cannot serve these replicas: their log directory failed."""
+    """Return the change which says that a live broker cannot serve these replicas.
+
+    Their log directory has failed.
+    """
     by_topic: dict[str, list[int]] = {}
     for tp in sorted(partitions):
         by_topic.setdefault(tp.topic, []).append(tp.partition)
@@ -105,26 +111,32 @@ class ClusterImage:
 
     @classmethod
     def of(cls, changes: Iterable[Change]) -> ClusterImage:
-        """Return the image that these changes, such as a snapshot's, add up to."""
+        """Return the image that results from these changes, such as those of a snapshot."""
         image = cls()
         for change in changes:
             image.apply(change)
         return image
 
     def holds(self, broker: int) -> Set[TopicPartition]:
-        """Partitions of which the broker is a replica: the index itself, good until the next change."""
+        """Return the partitions of which the broker is a replica.
+
+        The result is the index itself, valid until the next change.
+        """
         return self.broker_index.held_by(broker)
 
     def leads(self, broker: int) -> Set[TopicPartition]:
-        """Partitions the broker leads: the index itself, good until the next change."""
+        """Return the partitions that the broker leads.
+
+        The result is the index itself, valid until the next change.
+        """
         return self.broker_index.led_by(broker)
 
     def offline_of(self, broker: int) -> Collection[TopicPartition]:
-        """Return the broker's partitions in log directories that failed."""
+        """Return the broker's partitions whose log directories have failed."""
         return self.offline.get(broker, ())
 
     def apply(self, change: Change) -> None:
-        """Replay one change; types that a later version wrote are passed over."""
+        """Replay one change; skip a type that only a later version knows."""
         match change["type"]:
             case "topic":
                 self._apply_topic(change)

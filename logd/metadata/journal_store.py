@@ -32,19 +32,19 @@ class JournalFile(Protocol):
     """An open file; every method may raise OSError."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to ``length`` bytes at ``position``."""
+        """Return up to ``length`` bytes from ``position``."""
 
     def write(self, position: int, buffers: Sequence[bytes]) -> None:
-        """Write all of them, one after another."""
+        """Write all of the buffers at a position, one after another."""
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the size of the file in bytes."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file."""
+        """Truncate the file to this size in bytes."""
 
     def sync(self) -> None:
-        """Wait until what was written is on the disk."""
+        """Wait until the written bytes are on the disk."""
 
     def close(self) -> None:
         """Close the file."""
@@ -54,17 +54,17 @@ class JournalDisk(Protocol):
     """The operations on names; every method may raise OSError."""
 
     def open(self, path: Path) -> JournalFile:
-        """Open for reading and writing; made if it is not there."""
+        """Open a file for reading and writing; create it if it does not exist."""
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file another name, replacing one of that name."""
+        """Rename a file, replacing any file of the new name."""
 
     def sync_folder(self, path: Path) -> None:
         """Wait until the names in a directory are on the disk."""
 
 
 class JournalStore:
-    """A ``MetadataStore`` in the directory given; fsync runs in ``executor``."""
+    """A ``MetadataStore`` in the given directory; ``executor`` runs fsync."""
 
     def __init__(self, directory: Path, disk: JournalDisk, executor: Executor | None = None) -> None:
         self._path = directory / FILE_NAME
@@ -99,7 +99,10 @@ class JournalStore:
         return image
 
     def compact(self, image: ClusterImage) -> None:
-        """Rewrite the journal when it has become long; blocks for one fsync, so call it at start only."""
+        """Rewrite the journal if it has become long.
+
+        It blocks the caller for an fsync, so call it at the start only.
+        """
         changes = image.as_changes()
         if self._lines < max(COMPACT_AT_LINES, 2 * len(changes)):
             return

@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 from logd.metadata.image import Change, ClusterImage, TopicImage
 
 PRODUCER_ID_LEAP: Final = 1_000_000
-"""Ids left out behind the highest one found: a producer that has not written yet has its id in no log."""
+"""Ids skipped after the highest id in the logs: a producer that has not written yet has its id in no log."""
 PRODUCER_ID_LEAP_UNREAD: Final = 2**40
-"""Ids left out where it is not known which one is the highest."""
+"""Ids skipped if the highest id is not known."""
 
 Found: TypeAlias = Mapping[str, Mapping[int, bytes | None]]
 """The topic id in the recovered log of each topic and partition; None if the log has none."""

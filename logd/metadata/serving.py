@@ -1,7 +1,7 @@
-"""The controller at work: one decision after the other is made, written, applied and published.
+"""The serving controller: it decides, writes, applies and publishes one decision after the other.
 
-What is decided is `logd.metadata.controller`'s. What becomes of a controller that has resigned, of elections
-among brokers and of the connections to them, is left to the broker.
+`logd.metadata.controller` makes the decisions. The broker manages elections among brokers, the connections to
+them, and a controller that has resigned.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ class ChangeStore(Protocol):
     async def write(self, changes: list[Change]) -> None:
         """Store changes in their order; they are durable on return.
 
-        OSError says that nothing was written. Any other error, `Fenced` for one, that another controller may
-        have taken over or that part of them may be written: then this one is not the controller any more.
+        Raises OSError if nothing was written. Any other error, such as `Fenced`, means that another
+        controller may have taken over, or that a part of the changes may be written. This controller must
+        resign then.
         """
 
 
 class ServingController:
-    """``publish`` is called with each batch of applied changes, ``resigned`` once: a write was refused."""
+    """The controller in its term.
+
+    It calls ``publish`` with each batch of applied changes, and ``resigned`` once, when it resigns.
+    """
 
     def __init__(
         self,
@@ -54,11 +58,11 @@ class ServingController:
     async def do(
         self, decide: Callable[[Controller], Decision[T]], *, validate_only: bool = False
     ) -> Decision[T]:
-        """Have a decision made at its turn, written, applied and published. Return it; its answer may be sent
-        then.
+        """Make a decision in its turn, write it, apply it and publish it; return it.
 
-        It runs to its end even if the caller is cancelled: a write must not be abandoned. Raises KafkaError:
-        those of ``decide``, KAFKA_STORAGE_ERROR if nothing was written, and NOT_CONTROLLER.
+        The decision's answer may be sent after the return. The work runs to its end even if the caller is
+        cancelled, since a write must not be abandoned. Raises KafkaError: those of ``decide``,
+        KAFKA_STORAGE_ERROR if nothing was written, and NOT_CONTROLLER.
         """
         running = asyncio.ensure_future(self._in_turn(decide, validate_only))
         self._running.add(running)
@@ -71,7 +75,7 @@ class ServingController:
             running.exception()  # seen, whether or not somebody still waits for it
 
     def resign(self) -> None:
-        """Decide nothing any more: another controller may have taken over."""
+        """Stop deciding, because another controller may have taken over."""
         if self.is_active:
             self.is_active = False
             self._resigned()

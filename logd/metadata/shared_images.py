@@ -35,12 +35,12 @@ class PartitionImage:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas there will be once a reassignment is done; without one those there are."""
+        """The replicas after the reassignment; the current replicas if there is no reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas there are again once a reassignment is cancelled."""
+        """The replicas after a cancelled reassignment; the current replicas if there is no reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def as_change(self, tp: TopicPartition) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class PartitionImage:
 
 
 class Endpoint(NamedTuple):
-    """Where a broker listens; ``listener`` is the listener's name."""
+    """The address of a broker's listener; ``listener`` is the listener's name."""
 
     listener: str
     host: str
@@ -70,9 +70,9 @@ class Endpoint(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
-    """A broker that is alive. ``epoch`` is its registration's (in ZooKeeper the czxid of its znode).
+    """A broker that is alive; ``epoch`` is that of its registration (in ZooKeeper the czxid of its znode).
 
-    ``offline_log_dirs`` are its log directories that failed, as its ``log.dirs`` names them.
+    ``offline_log_dirs`` are the broker's failed log directories, as its ``log.dirs`` names them.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""The interface of the stores of cluster metadata: one broker's journal, or ZooKeeper."""
+"""The interface of the stores of cluster metadata: a standalone broker's journal, or ZooKeeper."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from logd.metadata.image import Change, ClusterImage
 
 
 class MetadataStore(Protocol):
-    """Keeps changes durably and in order. The broker owns the image it loads and replays what it writes."""
+    """A durable, ordered store of changes.
+
+    The broker owns the image that it loads, and replays the changes that it writes.
+    """
 
     def load(self) -> ClusterImage:
-        """Everything stored so far; called once, before anything is written."""
+        """Return the image of all stored changes. Call it once, before the first write."""
 
     def compact(self, image: ClusterImage) -> None:
-        """``image`` is all there is to remember, and no files of deleted topics are left."""
+        """Reduce the store to the changes that build ``image``, if that makes it much shorter.
+
+        Call it only when no files of deleted topics are left, since the store forgets the ids of those
+        topics.
+        """
 
     async def write(self, changes: list[Change]) -> None:
-        """Store changes, all or none; they are durable on return. OSError when they are not."""
+        """Store all of the changes or none; they are durable on return. Raises OSError if none is stored."""
 
     def close(self) -> None:
         """Close the store."""

@@ -1,4 +1,4 @@
-"""The rules a topic's name keeps to."""
+"""The rules for the names of topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_name(name: str) -> None:
-    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` can be a topic's and a directory's."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` can name a topic and its directories."""
     if not name:
         reason = "a topic needs a name"
     elif name in (".", ".."):
@@ -32,7 +32,10 @@ def check_name(name: str) -> None:
 
 
 def check_collision(name: str, others: Iterable[str]) -> None:
-    """Refuse a name equal to another but for '.' and '_', which metric names cannot tell apart."""
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) if a topic's name differs only in '.' and '_'.
+
+    Metric names cannot tell the two characters apart.
+    """
     if "." not in name and "_" not in name:
         return
     folded = name.replace(".", "_")

@@ -1,7 +1,7 @@
-"""AlterPartition: a leader tells who is in sync (KIP-497), by the broker epochs of KIP-903.
+"""AlterPartition: a leader reports which replicas are in sync (KIP-497), with broker epochs (KIP-903).
 
-The partition epoch decides: a leader that has not seen the last change of the partition is refused. Where an
-ISR completes a reassignment that ends the asker's leadership, the change is made and the asker told so.
+The request is refused if its partition epoch is older than the partition's last change. If the ISR completes
+a reassignment that removes the requesting leader, the change is made and the answer says so.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from logd.metadata.controller.partition_changes import PartitionChangeBuilder, U
 from logd.metadata.image import ClusterImage, PartitionImage
 
 UNKNOWN_EPOCH: Final = -1
-"""A broker epoch that the leader does not know: it is not compared."""
+"""The broker epoch of a replica whose epoch the leader does not know; it is not compared."""
 KNOWS_LEADER_CHANGES: Final = 2
-"""The request's first version that knows INELIGIBLE_REPLICA and NEW_LEADER_ELECTED (KIP-841)."""
+"""The first version of the request with INELIGIBLE_REPLICA and NEW_LEADER_ELECTED (KIP-841)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewIsr:
-    """An ISR proposed by a leader: ``isr`` by broker, with the broker epochs of the replicas' fetches.
+    """An ISR proposed by a leader: ``isr`` maps each broker to the broker epoch of that replica's fetches.
 
-    ``leader_epoch`` and ``partition_epoch`` are those the leader goes by.
+    ``leader_epoch`` and ``partition_epoch`` are those that the leader knows.
     """
 
     tp: TopicPartition
@@ -39,7 +39,7 @@ class NewIsr:
 
 
 Altered: TypeAlias = list[PartitionImage | KafkaError]
-"""For each partition asked for, its state now, or why it is not what the leader wants."""
+"""The current state of each requested partition, or the error that refused its ISR."""
 
 
 def alter_partition(
@@ -51,13 +51,16 @@ def alter_partition(
     version: int = 3,
     unclean_allowed: UncleanAllowed,
 ) -> Decision[Altered]:
-    """Give partitions the ISRs that their leader, a broker, has found. ``version`` is the request's.
+    """Decide about the ISRs that a broker proposes for partitions it leads.
 
-    KafkaError of all: STALE_BROKER_EPOCH. Of one partition:
-    UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_CONTROLLER (the leader knows of a newer state),
-    FENCED_LEADER_EPOCH, INVALID_REQUEST, INVALID_UPDATE_VERSION (wait for the state that is on its way),
-    INELIGIBLE_REPLICA (before version 2 OPERATION_NOT_ATTEMPTED), NEW_LEADER_ELECTED (before version 2
-    FENCED_LEADER_EPOCH), with which the change is made.
+    ``version`` is the version of the request. Raises KafkaError(STALE_BROKER_EPOCH) for the whole request.
+    KafkaErrors of one partition, in the answer:
+
+        UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, FENCED_LEADER_EPOCH, INVALID_REQUEST
+        NOT_CONTROLLER            the leader knows a newer state
+        INVALID_UPDATE_VERSION    the leader must wait for the state that is on its way
+        INELIGIBLE_REPLICA        before version 2 OPERATION_NOT_ATTEMPTED
+        NEW_LEADER_ELECTED        before version 2 FENCED_LEADER_EPOCH; the change is made
     """
     registered(image, broker, epoch)
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
@@ -141,8 +144,9 @@ def _check_isr(new: NewIsr, state: PartitionImage) -> None:
 
 
 def _check_eligible(live: Liveness, new: NewIsr, state: PartitionImage, version: int) -> None:
-    """Raise KafkaError for a replica that started again after its fetch, since its log may be shorter
-    (KIP-903).
+    """Raise KafkaError for a replica that restarted after its fetch (KIP-903).
+
+    The log of such a replica may be shorter.
     """
     for replica, epoch in new.isr.items():
         reason = _why_ineligible(live, new.tp, replica, epoch, is_new=replica not in state.isr)

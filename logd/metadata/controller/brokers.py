@@ -39,8 +39,9 @@ def change_brokers(
 ) -> Decision[None]:
     """Decide about brokers that have registered and brokers whose registrations have ended, both at once.
 
-    A broker known with a lower epoch was away in between. One known with a higher epoch is outdated news. One
-    with the same epoch has at most changed its endpoints or rack, or is shutting down.
+    If the image has the broker with a lower epoch, the broker has restarted. If the image has a higher epoch,
+    the registration is outdated and ignored. With the same epoch, the broker's endpoints or rack may have
+    changed, or the broker is shutting down.
     """
     changes: list[Change] = []
     brokers: dict[int, BrokerImage | None] = {}
@@ -75,14 +76,15 @@ def take_over(
 ) -> Decision[None]:
     """Make a new controller's first decision, on an image just loaded with the brokers that are alive.
 
-    Brokers report again which partitions they have lost with failed log directories. Brokers may have gone
-    while there was no controller. Partitions without a leader, and reassignments, are continued.
+    Brokers may have stopped while there was no controller: they leave the ISRs. Leaders are elected for
+    partitions without one, and reassignments are continued. Brokers report again which partitions they have
+    lost with failed log directories.
 
     ``restarted`` has, by broker, the partitions whose state may be older than the broker's registration, so
     that the broker may be out of sync. A store that keeps ``broker`` changes knows these exactly: all
     replicas of brokers that are registered with another epoch. Otherwise they are the states written before
-    the registration (in ZooKeeper: the state's mzxid is below the broker's czxid). A state that the last
-    controller wrote after a registration it had not seen yet is then missed.
+    the registration (in ZooKeeper: the state's mzxid is below the broker's czxid). That misses a state which
+    the last controller wrote after a registration that it had not yet seen.
     """
     touched: Touched = {}
     for broker in image.broker_index.brokers:
@@ -104,7 +106,7 @@ def fail_log_dirs(
     partitions: Collection[TopicPartition],
     unclean_allowed: UncleanAllowed,
 ) -> Decision[None]:
-    """Take partitions offline after log directories of a broker failed, until the broker starts again.
+    """Take partitions offline after log directories of a broker failed, until the broker restarts.
 
     Raises KafkaError(STALE_BROKER_EPOCH).
     """
@@ -124,7 +126,10 @@ def fail_log_dirs(
 
 
 def registered(image: ClusterImage, broker: int, epoch: int) -> BrokerImage:
-    """Return the broker's image. Raises KafkaError(STALE_BROKER_EPOCH) for an unknown one or other epoch."""
+    """Return the broker's image.
+
+    Raises KafkaError(STALE_BROKER_EPOCH) if the broker is not alive, or has another epoch.
+    """
     current = image.brokers.get(broker)
     if current is None:
         raise KafkaError(
@@ -166,8 +171,8 @@ def _without_restarted(
 ) -> PartitionImage:
     """Remove restarted replicas from the ISR; keep one of them if no other replica in the ISR is online.
 
-    Two that restarted may have lost different records, so only one of them can be in sync. The leader is kept
-    if possible, since it also has records that were not acknowledged yet.
+    Two restarted replicas may have lost different records, so only one of them can be in sync. The leader is
+    kept if possible, since it also has records that were not acknowledged yet.
     """
     if not restarted:
         return state

@@ -45,7 +45,7 @@ class ControllerSettings:
 
 
 class Controller:
-    """``epoch`` is the controller epoch, by which stores and brokers fence an older one."""
+    """The controller; ``epoch`` is its epoch, by which stores and brokers fence an older controller."""
 
     def __init__(
         self, image: ClusterImage, *, epoch: int, settings: ControllerSettings | None = None
@@ -71,7 +71,7 @@ class Controller:
     # Brokers
 
     def take_over(self, restarted: Mapping[int, Collection[TopicPartition]]) -> Decision[None]:
-        """Decide this first, on an image that was loaded from the store. See `brokers.take_over`."""
+        """Make the first decision, on an image that was loaded from the store. See `brokers.take_over`."""
         return brokers.take_over(self.image, restarted, unclean_allowed=self.unclean_allowed)
 
     def change_brokers(
@@ -83,7 +83,10 @@ class Controller:
         )
 
     def see_brokers(self, alive: Collection[BrokerImage]) -> Decision[None]:
-        """`change_brokers` by the list of all that are registered."""
+        """Decide as `change_brokers`, from the list of all registered brokers.
+
+        A broker of the image that is not in the list has departed.
+        """
         missing = self.image.brokers.keys() - {broker.id for broker in alive}
         return self.change_brokers(arrived=alive, departed=sorted(missing))
 
@@ -130,7 +133,10 @@ class Controller:
         return topics.delete_topic(self.image, name, topic_id)
 
     def alter_topic(self, name: str, topic_id: bytes, alter: Alter) -> Decision[None]:
-        """See `decisions.alter_topic`; an unclean election follows where it is allowed now."""
+        """Alter a topic as `decisions.alter_topic`, and elect leaders.
+
+        If the new settings allow unclean elections, partitions of the topic without a leader get one.
+        """
         changes = decisions.alter_topic(self.image, name, topic_id, alter, defaults=self.settings.defaults)
         configs = changes[0]["configs"]
         unclean = decisions.effective(configs, self.settings.defaults).unclean_leader_election_enable
@@ -140,11 +146,14 @@ class Controller:
     def alter_broker(
         self, broker: str, alter: Alter, check: Callable[[Mapping[str, str]], object]
     ) -> Decision[None]:
-        """See `decisions.alter_broker`; `configure` follows where what we go by has changed."""
+        """Alter a broker's settings as `decisions.alter_broker`.
+
+        If the controller's own settings have changed, call `configure` next.
+        """
         return Decision(decisions.alter_broker(self.image, broker, alter, check), None)
 
     def configure(self, settings: ControllerSettings) -> Decision[None]:
-        """Go by other settings from now on; unclean elections follow where they are allowed now."""
+        """Use these settings from now on, and elect leaders where they allow unclean elections."""
         self.settings = settings
         leaderless = {tp.topic for tp in self.image.broker_index.leaderless}
         return election.elect_leaderless(self.image, leaderless, unclean_allowed=self.unclean_allowed)
@@ -177,7 +186,7 @@ class Controller:
         return election.elect_leaders(self.image, kind, partitions, unclean_allowed=self.unclean_allowed)
 
     def rebalance_leaders(self) -> Decision[list[TopicPartition]]:
-        """See `election.rebalance_leaders`; repeated where ``auto.leader.rebalance.enable`` is set."""
+        """See `election.rebalance_leaders`; called regularly if ``auto.leader.rebalance.enable`` is set."""
         return election.rebalance_leaders(
             self.image,
             self.settings.leader_imbalance_per_broker_percentage,

@@ -13,12 +13,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T_co]):
-    """``changes`` are to be written, then applied in this order; ``answer`` may be given once they are.
+    """``changes`` are to be written and then applied in this order; ``answer`` may be sent after that.
 
-    What is so of a broker comes behind what follows from it for partitions: a write that breaks off between
-    them leaves the broker's news to be decided once more.
+    Changes of partitions come before the change of the broker that caused them. If a write breaks off in
+    between, the broker's change is missing, so the controller decides about the broker again.
 
-    ``unclean`` are partitions that get a leader which was not in sync: records may be lost there.
+    ``unclean`` are the partitions whose new leader was not in sync: records may be lost there.
     """
 
     changes: list[Change]

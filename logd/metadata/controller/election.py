@@ -1,7 +1,6 @@
-"""Elections somebody asks for (KIP-183, KIP-460), those of ``auto.leader.rebalance.enable``, and those that a
-topic's new settings allow.
+"""Elections by request (KIP-183, KIP-460), by ``auto.leader.rebalance.enable``, and after changed settings.
 
-Elections that a broker's or a directory's end makes necessary come with the decisions on those.
+Elections after the end of a broker or the failure of a log directory are part of the decisions in `brokers`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class ElectionType(IntEnum):
 
 
 Elected: TypeAlias = dict[TopicPartition, KafkaError | None]
-"""By partition, why it has not got a new leader; None where it has."""
+"""The reason why each partition has no new leader; None if it has one."""
 _Elect: TypeAlias = Callable[[PartitionChangeBuilder, TopicPartition, PartitionImage], None]
 
 
@@ -40,8 +39,8 @@ def elect_leaders(
 ) -> Decision[Elected]:
     """Elect the preferred leader, or for a partition without a leader any replica that can lead.
 
-    An unclean election by request needs no leave of the topic's settings. None for the partitions means all,
-    of which the answer names only those that need an election. KafkaErrors of the answer:
+    An unclean election by request does not depend on the topic's settings. None for the partitions means all;
+    the answer then names only those that need an election. KafkaErrors of the answer:
     UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
     ELIGIBLE_LEADERS_NOT_AVAILABLE.
     """
@@ -55,11 +54,11 @@ def elect_leaders(
 def rebalance_leaders(
     image: ClusterImage, percentage: int, *, unclean_allowed: UncleanAllowed
 ) -> Decision[list[TopicPartition]]:
-    """Have preferred leaders lead again, of brokers that lead too few of what they should.
+    """Elect the preferred leaders of brokers that lead too few of their partitions.
 
-    A broker leads too few when more than ``percentage`` of the partitions of which it is the preferred
-    leader are led by others (``leader.imbalance.per.broker.percentage``). The answer is what has moved;
-    partitions that are being reassigned stay where they are.
+    A broker leads too few if others lead more than ``percentage``
+    (``leader.imbalance.per.broker.percentage``) of the partitions whose preferred leader it is. The answer is
+    the list of partitions with a new leader. Partitions that are being reassigned keep their leader.
     """
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     moved = []
@@ -78,7 +77,7 @@ def rebalance_leaders(
 def elect_leaderless(
     image: ClusterImage, topics: Iterable[str], *, unclean_allowed: UncleanAllowed
 ) -> Decision[None]:
-    """Try again for partitions of these topics that have no leader: their settings may allow one now."""
+    """Elect leaders for these topics' partitions without one, as their settings may now allow."""
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     names = set(topics)
     for tp in sorted(tp for tp in image.broker_index.leaderless if tp.topic in names):

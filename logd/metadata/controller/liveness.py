@@ -1,4 +1,4 @@
-"""Which replicas can be counted on, as an image says it, or as it is about to say it."""
+"""The brokers and replicas that are alive, by an image and by the changes that are about to be made to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from logd.metadata.image import BrokerImage, ClusterImage
 
 
 class Liveness:
-    """``brokers`` and ``offline`` by broker go before what the image says; a broker of None is gone."""
+    """The liveness of brokers and replicas; ``brokers`` and ``offline`` by broker override the image.
+
+    A broker of None is no longer alive.
+    """
 
     def __init__(
         self,

@@ -22,13 +22,13 @@ from logd.metadata.controller.liveness import Liveness
 from logd.metadata.image import NO_LEADER, Change, ClusterImage, PartitionImage
 
 UncleanAllowed: TypeAlias = Callable[[str], bool]
-"""True if ``unclean.leader.election.enable`` holds for a topic."""
+"""Returns True if ``unclean.leader.election.enable`` holds for a topic."""
 
 
 class PartitionChangeBuilder:
     """A builder of consistent changes from drafts.
 
-    A partition's state counts as decided at once: a second draft of it follows the first.
+    A draft takes effect here at once: the next draft of the same partition starts from the resulting state.
     """
 
     def __init__(self, image: ClusterImage, live: Liveness, unclean_allowed: UncleanAllowed) -> None:
@@ -51,10 +51,9 @@ class PartitionChangeBuilder:
         begins_anew: bool = False,
         allow_unclean: bool | None = None,
     ) -> PartitionImage:
-        """Return the state that follows from a draft, which was derived from the partition's `state` with its
-        epochs.
+        """Return the state that follows from a draft, which has the epochs of the partition's `state`.
 
-        ``begins_anew``: the leader has restarted, and if it leads again then in a new epoch.
+        ``begins_anew``: the leader has restarted; if it leads again, the leader epoch grows.
         ``allow_unclean`` overrides the topic's setting.
         """
         before = self.state(tp)
@@ -75,7 +74,7 @@ class PartitionChangeBuilder:
 def with_leader(
     tp: TopicPartition, state: PartitionImage, live: Liveness, *, allow_unclean: bool
 ) -> PartitionImage:
-    """Return the state with its leader if that one may stay, or with another leader, or with none."""
+    """Return the state with a valid leader: the current one if possible, else another one, or none."""
     if state.leader in state.isr and live.is_online(tp, state.leader):
         return state
     for replica in state.replicas:

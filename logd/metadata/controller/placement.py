@@ -50,7 +50,7 @@ def place(
 
 
 def check_factor(factor: int, brokers: int) -> None:
-    """Raise KafkaError(INVALID_REPLICATION_FACTOR) unless so many brokers can hold so many replicas."""
+    """Raise KafkaError(INVALID_REPLICATION_FACTOR) unless 1 ≤ ``factor`` ≤ ``brokers``."""
     if factor < 1:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {factor}: it must be at least 1"
@@ -64,7 +64,10 @@ def check_factor(factor: int, brokers: int) -> None:
 
 
 def check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collection[int]) -> list[Replicas]:
-    """Replicas of partitions 0, 1, … as assigned by hand. KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
+    """Return the replicas of partitions 0, 1, … as assigned by hand.
+
+    Raises KafkaError(INVALID_REPLICA_ASSIGNMENT).
+    """
     if sorted(assignments) != list(range(len(assignments))):
         raise _bad(f"partitions {sorted(assignments)}: they must be numbered 0, 1, 2 and so on without gaps")
     placed = [
@@ -75,7 +78,7 @@ def check_assignments(assignments: Mapping[int, Sequence[int]], brokers: Collect
 
 
 def check_same_factor(placed: Sequence[Replicas], factor: int, *, first_partition: int = 0) -> None:
-    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) unless each partition has so many replicas."""
+    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) unless each partition has ``factor`` replicas."""
     for index, replicas in enumerate(placed, first_partition):
         if len(replicas) != factor:
             raise _bad(
@@ -85,8 +88,9 @@ def check_same_factor(placed: Sequence[Replicas], factor: int, *, first_partitio
 
 
 def check_replicas(replicas: Sequence[int], brokers: Collection[int], what: str) -> Replicas:
-    """Return the replicas of one partition, as assigned by hand. Raises
-    KafkaError(INVALID_REPLICA_ASSIGNMENT).
+    """Return the replicas of one partition, as assigned by hand.
+
+    Raises KafkaError(INVALID_REPLICA_ASSIGNMENT).
     """
     if not replicas:
         raise _bad(f"{what} has no replicas: name at least one broker")
@@ -105,7 +109,10 @@ def _bad(message: str) -> KafkaError:
 
 
 def _alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """Brokers in the order of their ids, one of each rack after the other; racks in the order of names."""
+    """Return the brokers with alternating racks: the first broker of each rack, then the second, and so on.
+
+    Racks are in the order of their names, and the brokers of a rack in the order of their ids.
+    """
     by_rack: dict[str, list[int]] = {}
     for broker, rack in racks.items():
         by_rack.setdefault(rack or "", []).append(broker)

@@ -1,4 +1,4 @@
-"""Blocks of producer ids, for brokers to give out one by one (KIP-730)."""
+"""Blocks of producer ids, which brokers give out one by one (KIP-730)."""
 
 from __future__ import annotations
 

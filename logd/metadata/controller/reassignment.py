@@ -1,7 +1,8 @@
-"""Partitions given to other brokers (KIP-455): begun, cancelled, listed. Settling ends them.
+"""Decisions that begin, cancel and list reassignments of partitions to other brokers (KIP-455).
 
-While a partition is reassigned its replicas are those it shall have, in their order, and then those it is to
-lose. Replicas that an earlier reassignment was adding and this one does not want go at once.
+During a reassignment, ``replicas`` are the target replicas in their order, and then those to be removed.
+Replicas that only an earlier reassignment was adding are removed at once. `partition_changes` completes a
+reassignment.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from logd.metadata.controller.placement import check_replicas
 from logd.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 
 Reassigned: TypeAlias = dict[TopicPartition, KafkaError | None]
-"""By partition, why its reassignment was refused; None where it was not."""
+"""The error that refused the reassignment of each partition; None if it was accepted."""
 
 
 def alter_reassignments(
@@ -29,10 +30,11 @@ def alter_reassignments(
     allow_factor_change: bool = True,
     unclean_allowed: UncleanAllowed,
 ) -> Decision[Reassigned]:
-    """Begin or replace reassignments; a target of None cancels one. Nothing waits: the ISR has to grow first.
+    """Begin or replace reassignments; a target of None cancels one.
 
-    ``allow_factor_change`` is KIP-860's. KafkaErrors of the answer: UNKNOWN_TOPIC_OR_PARTITION,
-    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS.
+    A reassignment is complete later, when the ISR has grown. ``allow_factor_change`` is that of KIP-860.
+    KafkaErrors in the answer: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS.
     """
     settling = PartitionChangeBuilder(image, Liveness(image), unclean_allowed)
     answer: Reassigned = {}
@@ -49,7 +51,10 @@ def alter_reassignments(
 def list_reassignments(
     image: ClusterImage, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, PartitionImage]:
-    """Partitions that are being reassigned: all, or those among the ones asked for."""
+    """Return the states of the partitions that are being reassigned, by partition.
+
+    If ``partitions`` is given, return only those among them.
+    """
     reassigning = image.broker_index.reassigning
     listed = reassigning if partitions is None else reassigning.intersection(partitions)
     return {tp: image.partitions[tp] for tp in sorted(listed)}
@@ -104,7 +109,10 @@ def _within(isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _check_goes_on(tp: TopicPartition, state: PartitionImage, draft: PartitionImage, live: Liveness) -> None:
-    """Refuse to drop replicas that are being added where one of them is all that is in sync."""
+    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) if no remaining replica is in sync and can lead.
+
+    That happens if the reassignment drops the only in-sync replica, which an earlier reassignment was adding.
+    """
     led = with_leader(tp, draft, live, allow_unclean=False)
     if not draft.isr or (led.leader == NO_LEADER and state.leader != NO_LEADER):
         raise KafkaError(

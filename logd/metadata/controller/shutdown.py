@@ -20,9 +20,9 @@ def shut_down(
 ) -> Decision[list[TopicPartition]]:
     """Remove a broker as a leader, and from ISRs that have another replica.
 
-    Return the partitions it still leads, since no other replica is in sync and can lead. The broker asks
-    again after a while (``controlled.shutdown.retry.backoff.ms``), or stops. It becomes no leader until it
-    registers again. Raises KafkaError(STALE_BROKER_EPOCH).
+    The answer is the list of partitions that the broker still leads, since no other replica is in sync and
+    can lead. The broker asks again after ``controlled.shutdown.retry.backoff.ms``, or stops. It is not
+    elected as a leader until it registers again. Raises KafkaError(STALE_BROKER_EPOCH).
     """
     current = registered(image, broker, epoch)
     leaving = replace(current, is_shutting_down=True)

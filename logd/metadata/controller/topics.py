@@ -1,6 +1,6 @@
-"""Topics created, grown and deleted, with every partition placed and given its first leader.
+"""Decisions that create, grow and delete topics; they place each partition and choose its first leader.
 
-What a topic may be called and how it may be set up is ``logd.metadata.decisions``'.
+``logd.metadata.decisions`` checks the names and settings of topics.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from logd.metadata.image import NO_LEADER, Change, ClusterImage, PartitionImage,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic to be created. ``assignments`` by partition, if given, go before the two numbers.
+    """A topic to be created.
 
-    ``topic_id`` is a fresh one, and ``start`` random.
+    ``assignments`` are replicas by partition; if given, they replace ``partitions`` and
+    ``replication_factor``. ``topic_id`` is a new id, and ``start`` is random.
     """
 
     name: str
@@ -43,7 +44,11 @@ class NewTopic:
 
 
 def create_topic(image: ClusterImage, new: NewTopic, *, defaults: TopicConfig) -> Decision[TopicImage]:
-    """KafkaErrors of `decisions.create_topic`, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT."""
+    """Create a topic, and place its replicas unless they are assigned by hand. The answer is the topic.
+
+    Raises KafkaError as `decisions.create_topic` does, INVALID_REPLICATION_FACTOR, or
+    INVALID_REPLICA_ASSIGNMENT.
+    """
     count = new.partitions if new.assignments is None else len(new.assignments)
     changes = decisions.create_topic(
         image, new.name, count, new.configs, topic_id=new.topic_id, defaults=defaults
@@ -59,9 +64,10 @@ def create_topic(image: ClusterImage, new: NewTopic, *, defaults: TopicConfig) -
 def grow_topic(
     image: ClusterImage, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
 ) -> Decision[None]:
-    """More partitions, with as many replicas as the first has; ``assignments`` are those of the new ones.
+    """Add partitions up to a total of ``partitions``, each with as many replicas as the first partition.
 
-    KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+    ``assignments`` are the replicas of the new partitions, if they are assigned by hand. Raises KafkaError:
+    UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION, INVALID_REPLICATION_FACTOR or
     INVALID_REPLICA_ASSIGNMENT.
     """
     changes = decisions.grow_topic(image, name, partitions)
@@ -75,12 +81,19 @@ def grow_topic(
 
 
 def delete_topic(image: ClusterImage, name: str, topic_id: bytes) -> Decision[None]:
-    """KafkaError(UNKNOWN_TOPIC_OR_PARTITION), also where another topic has the name by now."""
+    """Delete a topic.
+
+    Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) if there is no such topic, or if the topic of that name has
+    another id.
+    """
     return Decision(decisions.delete_topic(image, name, topic_id), None)
 
 
 def _placed_further(image: ClusterImage, pattern: Replicas, before: int, count: int) -> list[Replicas]:
-    """Go on with the round that the first partition began, as Kafka does."""
+    """Return the replicas of new partitions.
+
+    The placement continues the round that the first partition began, as in Kafka.
+    """
     check_factor(len(pattern), len(image.brokers))
     ids = sorted(image.brokers)
     start = next((index for index, broker in enumerate(ids) if broker >= pattern[0]), 0)

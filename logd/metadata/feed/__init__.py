@@ -1,5 +1,6 @@
-"""How the changes that the controller decides come to the brokers: one stream for each, a snapshot and then
-what changed, numbered; neither end trusts the network to deliver once, in order, or at all.
+"""The feed of the controller's changes to the brokers, one stream for each broker.
 
-`outbox` is the controller's end, `inbox` a broker's. Neither knows sockets, clocks or the wire's bytes.
+A stream is a snapshot and then the changes after it, in numbered updates. Neither end relies on the network
+to deliver an update once, in order, or at all. `outbox` is the controller's end, `inbox` a broker's. Neither
+uses sockets, clocks or wire encodings.
 """

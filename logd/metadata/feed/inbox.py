@@ -1,4 +1,4 @@
-"""A broker's end of the feed: which updates count, and what they change here."""
+"""A broker's end of the feed: it accepts or refuses updates, and returns the changes to apply."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from logd.metadata.image import Change, ClusterImage
 
 
 class Inbox:
-    """The updates that a broker receives. `image` is what the broker knows; it is read here, and changed by
-    applying the changes that `take` returns.
+    """The updates that a broker receives.
 
-    ``controller`` and ``controller_epoch`` are of the controller heard last, -1 before the first.
+    `image` is the broker's image. The inbox only reads it; the broker applies the changes that `take`
+    returns. ``controller`` and ``controller_epoch`` are those of the last accepted update, -1 before the
+    first.
     """
 
     def __init__(self, image: ClusterImage) -> None:
@@ -26,19 +27,19 @@ class Inbox:
 
     @property
     def is_complete(self) -> bool:
-        """True if a whole snapshot has come since the registration."""
+        """True if a whole snapshot has arrived since the registration."""
         return self._is_begun and self._snapshot is None
 
     def registered(self, broker_epoch: int) -> None:
-        """Note a new registration: only updates sent to it count, beginning with a snapshot."""
+        """Note a new registration: accept only updates sent to it, beginning with a snapshot."""
         self.broker_epoch = broker_epoch
         self._is_begun, self._snapshot, self._applied = False, None, 0
 
     def take(self, update: Update[Change]) -> list[Change]:
         """Return the changes to apply now, in order; none if the update was applied before.
 
-        Raises KafkaError: STALE_CONTROLLER_EPOCH; STALE_BROKER_EPOCH; INVALID_UPDATE_VERSION if an earlier
-        update is missing, so that the controller has to begin again.
+        Raises KafkaError: STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH, or INVALID_UPDATE_VERSION. The last one
+        means that an earlier update is missing, so that the controller must send a snapshot.
         """
         if update.controller_epoch < self.controller_epoch:
             raise KafkaError(

@@ -1,4 +1,4 @@
-"""The controller's end of the feed to one broker: what it is to be told next."""
+"""The controller's end of the feed to one broker: it returns the next update to send."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from logd.metadata.feed.update import Update
 T = TypeVar("T")
 
 CHANGES_PER_UPDATE: Final = 5_000
-"""Changes of one update: of partitions, about a megabyte."""
+"""Changes in one update, at most; about 1 MB if they are changes of partitions."""
 WAITING_MAX: Final = 100_000
-"""Changes that may wait for a broker that does not answer; of more it is sent a snapshot once it does."""
+"""Changes that may wait for a broker that does not answer. If there are more, the broker gets a snapshot."""
 
 
 class Outbox(Generic[T]):
-    """`snapshot` gives the changes that lead to the controller's image as it is now, in the form in which
-    `add` is given them.
+    """The updates for one broker.
 
-    Ask for `next`, send it, and tell how that went: `delivered` or `failed`. Until then `next` is the same.
+    `snapshot` returns the changes that build the controller's current image, encoded like the changes given
+    to `add`. Call `next`, send the update, and report the result by `delivered` or `failed`. Until then
+    `next` returns the same update.
     """
 
     def __init__(
@@ -37,13 +38,13 @@ class Outbox(Generic[T]):
         self._rest: list[T] | None = None
         """The rest of a snapshot that is still to be sent; None if no snapshot is being sent."""
         self._begins = True
-        """A snapshot is due."""
+        """True if the next update begins a snapshot."""
         self._waiting: list[T] = []
         self._sent: Update[T] | None = None
 
     @property
     def waiting(self) -> int:
-        """Changes that wait to be sent, at most `WAITING_MAX`."""
+        """The number of changes that wait to be sent, at most `WAITING_MAX`."""
         return len(self._waiting)
 
     def add(self, changes: Sequence[T]) -> None:
@@ -66,14 +67,16 @@ class Outbox(Generic[T]):
             self._sent = None
 
     def failed(self, number: int, *, must_begin: bool) -> None:
-        """Nobody knows whether the update arrived: `next` is the same again. ``must_begin``: the broker has
-        said that it misses something, so it is told everything.
+        """Note that the controller does not know whether the update arrived: `next` returns it again.
+
+        If ``must_begin``, the broker has answered that an earlier update is missing, so `next` begins a
+        snapshot.
         """
         if must_begin and self._sent is not None and self._sent.number == number:
             self.begin_again()
 
     def begin_again(self) -> None:
-        """Have the broker told everything."""
+        """Begin a snapshot with the next update."""
         self._begins, self._rest, self._waiting, self._sent = True, None, [], None
 
     def _made(self) -> Update[T] | None:

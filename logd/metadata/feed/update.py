@@ -11,12 +11,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update(Generic[T]):
-    """Changes for one broker, as they are or as they travel.
+    """Changes for one broker, decoded or encoded.
 
-    ``controller_epoch`` fences the controller before; ``broker_epoch`` is the registration of the broker that
-    is meant: what was sent to its former life is not for it. ``number`` grows by one with each update of a
-    controller to that registration, also over snapshots. A snapshot is one update that ``begins`` and what
-    follows, up to the one that ``is_complete``; every update that belongs to none is complete.
+    ``controller_epoch`` fences earlier controllers. ``broker_epoch`` is the registration that the update is
+    for: after a later registration the broker refuses it. ``number`` grows by one with each update of a
+    controller to that registration, also across snapshots.
+
+    A snapshot is one or more updates: the first one ``begins``, the last one ``is_complete``. Every update
+    outside a snapshot is complete.
     """
 
     controller: int
