@@ -1,5 +1,5 @@
-"""The cluster's metadata in ZooKeeper, in Kafka 3's znodes; the only room that imports kazoo.
+"""The cluster's metadata in ZooKeeper, in Kafka 3's znodes; the only package that imports kazoo.
 
-`session` asks and answers, `lease` says until when a session is surely alive, `paths` and `znodes` know what
-is where. On them stand `election`, `registration`, `store` and `watches`.
+`session` sends requests, `lease` tells until when a session is surely alive, and `paths` and `znodes` have
+the locations and contents of znodes. `election`, `registration`, `store` and `watches` use these modules.
 """

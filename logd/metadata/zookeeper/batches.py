@@ -1,6 +1,7 @@
-"""Many writes in few `multi`s: each fenced, small enough for ZooKeeper, and with a known outcome.
+"""Many writes in a few `multi`s: each one is fenced, small enough for ZooKeeper, and has a known outcome.
 
-A packet to ZooKeeper has at most `jute.maxbuffer` bytes, 1 MB by default: what is larger ends the connection.
+A packet to ZooKeeper has at most `jute.maxbuffer` bytes, 1 MB by default. ZooKeeper closes the connection
+after a larger one.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ log = logging.getLogger("logd.zookeeper")
 
 
 async def write_all(session: Session, elected: Elected, operations: Iterable[Write]) -> None:
-    """Carry them out in order, batch by batch; each batch all or none.
+    """Carry out the operations in order, in batches; all or none of a batch is carried out.
 
-    ControllerMoved; BadVersion, NodeExists, NoNode, NotEmpty for an operation that does not fit what is
-    there; NotAllowed. What comes before the batch with the error is written.
+    Raises ControllerMoved or NotAllowed. Raises BadVersion, NodeExists, NoNode or NotEmpty if an operation
+    does not fit the current znodes. The batches before the failed one are written.
     """
     for batch in batches(operations, len(session.settings.chroot)):
         await _write(session, elected, batch)
 
 
 def batches(operations: Iterable[Write], chroot_length: int = 0) -> Iterator[list[Write]]:
-    """Yield the operations in batches within the bounds. Raises ZooKeeperError if one is too large for
-    ZooKeeper.
+    """Yield the operations in batches within the bounds.
+
+    Raises ZooKeeperError if an operation is too large for ZooKeeper.
     """
     batch: list[Write] = []
     total = 0
@@ -77,9 +79,10 @@ async def _write(session: Session, elected: Elected, batch: Sequence[Write]) -> 
 
 
 async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]) -> bool:
-    """Return True if this batch was written; one of its writes shows it, since all or none were carried out.
+    """Return True if this batch was written.
 
-    After a `sync`, no request of an earlier connection can arrive any more. Raises ControllerMoved.
+    One of its writes shows that, since all or none were carried out. After a `sync`, no request of an earlier
+    connection can arrive any more. Raises ControllerMoved.
     """
     await session.sync()
     witness = _witness(batch)

@@ -12,7 +12,7 @@ from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 
 async def prepare(session: Session) -> None:
-    """Have the znodes there that each of Kafka's brokers makes sure of at its start."""
+    """Create the znodes that each of Kafka's brokers creates at its start, if they are missing."""
     await session.ensure(paths.PERSISTENT)
 
 
@@ -37,9 +37,10 @@ async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
 
 
 async def next_producer_ids(session: Session, broker_id: int) -> ProducerIdBlock:
-    """Return a block of producer ids that no broker had before; it needs no controller. Raises BadZnode.
+    """Return a block of producer ids that no broker had before. Raises BadZnode.
 
-    Where the answer is lost the block may be as well: another one follows it.
+    No controller is needed. If the answer is lost, the block may be lost as well, and the next block is
+    tried.
     """
     await session.ensure([paths.PRODUCER_ID_BLOCK])
     while True:

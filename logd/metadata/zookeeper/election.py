@@ -1,9 +1,9 @@
-"""The controller's election, as Kafka 3 holds it.
+"""The controller's election, as in Kafka 3.
 
 `/controller` is ephemeral and names the controller; `/controller_epoch` grows by one with each election. Both
-are written in one `multi` that expects the epoch as it was read, so that one of two simultaneous candidates
-is elected. The resulting version of `/controller_epoch` is the fence. Every write of the controller checks
-this version in its `multi`, so that no write of an older controller is carried out.
+are written in one `multi` that expects the epoch as it was read, so that only one of two simultaneous
+candidates is elected. The resulting version of `/controller_epoch` is the fence. Every write of the
+controller checks this version in its `multi`, so that no write of an older controller is carried out.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ from logd.metadata.zookeeper.znodes import paths, znodes
 
 FIRST_EPOCH: Final = 1
 AGAIN_S: Final = 1.0
-"""How long after an error of ZooKeeper a candidate tries again."""
+"""Seconds until a candidate tries again after an error of ZooKeeper."""
 
 log = logging.getLogger("logd.zookeeper")
 
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """This broker is the controller, while `lease` is held; for writes it is the fence that decides."""
+    """The election of this broker as the controller, valid while `lease` is held.
+
+    Writes do not depend on the lease: the fence decides about them.
+    """
 
     broker_id: int
     epoch: int
@@ -53,13 +56,13 @@ class Elected:
 
     @property
     def fence(self) -> Check:
-        """To be the first operation of every `multi` of the controller."""
+        """The first operation of every `multi` of the controller."""
         return Check(paths.CONTROLLER_EPOCH, self.epoch_version)
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """Who is the controller: `broker_id` -1 is nobody; `elected` is there if it is this broker."""
+    """The current controller: `broker_id` is -1 if there is none; `elected` is set if it is this broker."""
 
     broker_id: int = -1
     epoch: int = 0
@@ -67,9 +70,9 @@ class Controller:
 
 
 async def elect(session: Session, broker_id: int, now_ms: int) -> Elected | None:
-    """Become the controller unless there is one; None if another one is, or has become it meanwhile.
+    """Become the controller if there is none; return None if another broker is, or has just been elected.
 
-    ConnectionLost if there is no connection.
+    Raises ConnectionLost if there is no connection.
     """
     lease = session.lease
     epoch, stat = await _epoch(session)
@@ -91,7 +94,7 @@ async def elect(session: Session, broker_id: int, now_ms: int) -> Elected | None
 
 
 async def resign(session: Session, elected: Elected) -> None:
-    """Give the role back, if it is still ours, so that another one is elected at once."""
+    """Delete `/controller` if this election still holds it, so that another broker is elected at once."""
     try:
         await session.multi((elected.fence, Delete(paths.CONTROLLER)))
     except (MultiFailed, ConnectionLost) as error:
@@ -114,7 +117,7 @@ async def fenced(session: Session, elected: Elected, operations: Sequence[Write]
 
 
 async def _epoch(session: Session) -> tuple[int, Stat]:
-    """Return the epoch with its version; write the first epoch if there is none."""
+    """Return the controller epoch with its stat; write the first epoch if there is none."""
     while True:
         try:
             data, stat = await session.get(paths.CONTROLLER_EPOCH)
@@ -144,8 +147,8 @@ class Candidate:
     """A candidate for controller, which tries to be elected whenever there is none.
 
     It calls `changed` in the loop, once for each new controller. It also calls `changed` with `broker_id` -1
-    when this broker was the controller and its session is over: from then on it must decide nothing. A broker
-    that does not stand also learns when there is no controller.
+    when this broker was the controller and its session is over: from then on it must decide nothing. After
+    `stand_down` it also calls `changed` when there is no controller.
     """
 
     def __init__(
@@ -165,16 +168,16 @@ class Candidate:
         self._forget: Callable[[], None] = lambda: None
         self._look_again: Callable[[], None] = lambda: None
         self._given_back = 0
-        """The epoch of the election that was given back last, whether or not ZooKeeper knows of it."""
+        """The epoch that this broker resigned last, even if ZooKeeper does not know it yet."""
 
     def start(self) -> None:
-        """Begin, in the running loop."""
+        """Begin to watch the controller, as a candidate, in the running loop."""
         self._forget = self._session.add_listener(self._watch_fired)
         self._task = asyncio.get_running_loop().create_task(self._run(), name="the controller's election")
         self._task.add_done_callback(report)
 
     async def stop(self) -> None:
-        """Stand no longer, and give the role back if this is the controller."""
+        """Stop being a candidate, and resign if this broker is the controller."""
         self._forget()
         if self._task is not None:
             self._task.cancel()
@@ -185,17 +188,17 @@ class Candidate:
         self._say(Controller())
 
     async def stand_down(self) -> None:
-        """Go on telling who is the controller, and be it no more until `stand`."""
+        """Resign, and be no candidate until `stand`; continue to report the controller."""
         self._stands = False
         await self.resign()
 
     def stand(self) -> None:
-        """Be elected again if there is nobody."""
+        """Be a candidate again from now on."""
         self._stands = True
         self._look_again()
 
     async def resign(self) -> None:
-        """Give the role back and stand again: who is elected then is open."""
+        """Resign, and remain a candidate: this broker or another one is elected."""
         elected = self.controller.elected
         if elected is not None:
             self._given_back = elected.epoch
@@ -223,7 +226,10 @@ class Candidate:
                     await watch.changed()
 
     async def _look(self, watch: Watch) -> None:
-        """Set the watch; if nobody is the controller, or this session is and does not know, stand."""
+        """Read and watch `/controller`; try to be elected if there is no controller.
+
+        This session may also be the controller without knowing it, because an answer was lost.
+        """
         value = await watch.find(paths.CONTROLLER)
         ours = self._session.session_id
         if value is not None and value[1].ephemeral_owner != ours:

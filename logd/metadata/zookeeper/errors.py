@@ -1,20 +1,20 @@
 """Errors of ZooKeeper; a class says what the caller does next.
 
 ZooKeeperError
-├── Unreachable         no session came about in time: mend zookeeper.connect, or try again
-├── NotAllowed          credentials or ACLs: mend them; a retry would not help
-├── ConnectionLost      no answer: a read is repeated, a write's outcome is to be found out by reading
-│   └── SessionExpired  the session is over and so are its ephemeral znodes; a new one follows by itself
+├── Unreachable         no session was established in time: correct zookeeper.connect, or try again
+├── NotAllowed          wrong credentials or ACLs: correct them; a retry would not help
+├── ConnectionLost      no answer: repeat a read; find out the outcome of a write by reading
+│   └── SessionExpired  the session and its ephemeral znodes are gone; a new session begins by itself
 ├── NoNode              there is no such znode (or no parent to create it under)
-├── NodeExists          there is one already
-├── NotEmpty            it has children
-├── BadVersion          somebody else has changed it: read again
+├── NodeExists          the znode exists already
+├── NotEmpty            the znode has children
+├── BadVersion          another client has changed the znode: read it again
 ├── ControllerMoved     a newer controller has been elected: stop deciding, nothing was written
 ├── DuplicateBrokerId   another broker is registered under the id: stop
-├── ForeignBroker       a broker of Apache Kafka is there: do not join, nothing was written
-├── ChrootTaken         a single node cannot be moved there: take another chroot, or do as it says
-├── UnfinishedMove      a single node is on its way there: finish its move first
-├── BadZnode            what is written there cannot be acted on: names path, value and remedy
+├── ForeignBroker       a broker of Apache Kafka is registered: do not join, nothing was written
+├── ChrootTaken         a standalone broker's metadata cannot be moved there: use another chroot
+├── UnfinishedMove      a standalone broker's metadata is there in part: finish its move first
+├── BadZnode            a znode has an unusable value: the error names path, value and remedy
 └── Refused             ZooKeeper refuses for another reason, which the text names
 """
 
@@ -23,27 +23,27 @@ from __future__ import annotations
 from kafka_client.errors import MillstreamError
 
 VALUE_SHOWN = 200
-"""Characters of a znode's value that an error quotes."""
+"""Characters of a znode's value that an error quotes, at most."""
 
 
 class ZooKeeperError(MillstreamError):
-    """Root of what this room raises."""
+    """The base class of all errors of this package."""
 
 
 class Unreachable(ZooKeeperError):
-    """No session within `zookeeper.connection.timeout.ms`."""
+    """An error: no session was established within `zookeeper.connection.timeout.ms`."""
 
 
 class NotAllowed(ZooKeeperError):
-    """ZooKeeper does not accept our credentials, or its ACLs keep us out."""
+    """An error: ZooKeeper refuses the broker's credentials, or its ACLs deny the request."""
 
 
 class ConnectionLost(ZooKeeperError):
-    """The connection ended before the answer: a write may have been carried out or not."""
+    """An error: the connection ended before the answer. A write may have been carried out or not."""
 
 
 class SessionExpired(ConnectionLost):
-    """The session ended before the answer."""
+    """An error: the session ended before the answer."""
 
 
 class Refused(ZooKeeperError):
@@ -62,31 +62,31 @@ class _OfPath(ZooKeeperError):
 
 
 class NoNode(_OfPath):
-    """There is no such znode."""
+    """An error: the znode does not exist."""
 
     says = "ZooKeeper has no {path}"
 
 
 class NodeExists(_OfPath):
-    """There is such a znode already."""
+    """An error: the znode exists already."""
 
     says = "ZooKeeper has a {path} already"
 
 
 class NotEmpty(_OfPath):
-    """The znode has children and cannot be deleted."""
+    """An error: the znode has children and cannot be deleted."""
 
     says = "ZooKeeper's {path} has children"
 
 
 class BadVersion(_OfPath):
-    """The znode has not the version that was expected."""
+    """An error: the znode does not have the expected version."""
 
     says = "ZooKeeper's {path} was changed by somebody else"
 
 
 class ControllerMoved(ZooKeeperError):
-    """The fence held: `/controller_epoch` has not the version of this controller's election."""
+    """An error: `/controller_epoch` no longer has the version of this controller's election."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__(epoch)
@@ -97,7 +97,7 @@ class ControllerMoved(ZooKeeperError):
 
 
 class DuplicateBrokerId(ZooKeeperError):
-    """Another broker holds `/brokers/ids/N`."""
+    """An error: another broker holds `/brokers/ids/N`."""
 
     def __init__(self, broker_id: int, registered: str) -> None:
         super().__init__(broker_id, registered)
@@ -112,7 +112,10 @@ class DuplicateBrokerId(ZooKeeperError):
 
 
 class ForeignBroker(ZooKeeperError):
-    """Another software's broker is registered: its controller and ours would undo each other's work."""
+    """An error: a broker of Apache Kafka is registered in the chroot.
+
+    Its controller and logd's would undo each other's changes.
+    """
 
     def __init__(self, connect: str, broker_id: int, registered: str) -> None:
         super().__init__(connect, broker_id, registered)
@@ -129,7 +132,7 @@ class ForeignBroker(ZooKeeperError):
 
 
 class ChrootTaken(ZooKeeperError):
-    """A chroot that the metadata of a single node must not be written to."""
+    """An error: a standalone broker's metadata must not be written to this chroot."""
 
     def __init__(self, connect: str, reason: str) -> None:
         super().__init__(connect, reason)
@@ -141,7 +144,7 @@ class ChrootTaken(ZooKeeperError):
 
 
 class UnfinishedMove(ZooKeeperError):
-    """A chroot with a part of a single node's metadata."""
+    """An error: the chroot has only a part of a standalone broker's metadata."""
 
     def __init__(self, connect: str, broker_id: int) -> None:
         super().__init__(connect, broker_id)
@@ -156,7 +159,7 @@ class UnfinishedMove(ZooKeeperError):
 
 
 class BadZnode(ZooKeeperError):
-    """A znode whose value cannot be acted on."""
+    """An error: the value of a znode is unusable."""
 
     def __init__(self, path: str, value: bytes, reason: str, remedy: str) -> None:
         super().__init__(path, value, reason, remedy)

@@ -32,8 +32,7 @@ from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import MoveZnode
 
 WAITED_PART: Final = 1.5
-"""The wait for the controller's role, which a killed run still holds, as a multiple of a session's timeout.
-"""
+"""The wait for the controller's role, which a killed run may hold, in multiples of a session's timeout."""
 EMPTY: Final = "give an empty chroot"
 
 
@@ -46,7 +45,10 @@ class Standing(Enum):
 
 
 async def refuse_unfinished(session: Session) -> None:
-    """Raise UnfinishedMove if a move into this chroot is not complete; called before a broker continues."""
+    """Raise UnfinishedMove if the move into this chroot is not complete.
+
+    Brokers call it at their start.
+    """
     value = await session.find(paths.MOVE)
     if value is not None:
         raise UnfinishedMove(session.settings.connect, znodes.decode_move(value[0]).broker_id)
@@ -79,7 +81,7 @@ async def standing(session: Session, move: MoveZnode) -> Standing:
 
 
 async def begin(session: Session, move: MoveZnode) -> None:
-    """Mark the chroot as this move's, which it may be already. Raises ChrootTaken."""
+    """Mark the chroot as the target of this move, unless it is marked already. Raises ChrootTaken."""
     while (state := await standing(session, move)) is Standing.EMPTY:
         await cluster.prepare(session)
         await session.ensure(path.rpartition("/")[0] for path in (paths.CLUSTER_ID, paths.MOVE))
@@ -106,8 +108,9 @@ async def write(
 ) -> None:
     """Write ``target``, which has a state of every partition, to the chroot; call `begin` first.
 
-    On return it was read again and is right. Raises ChrootTaken, ControllerMoved, ConnectionLost or
-    NotAllowed. A part of it may be written then, and the next run continues from there.
+    After writing, it reads the metadata again and compares it with ``target``. Raises ChrootTaken,
+    ControllerMoved, ConnectionLost or NotAllowed. A part may be written then, and the next run continues from
+    there.
     """
     elected = await _elected(session, move.broker_id, wall_clock_ms)
     try:
@@ -119,7 +122,7 @@ async def write(
 
 
 async def end(session: Session) -> None:
-    """End the move: brokers may start on the metadata here."""
+    """Delete the mark of the move: brokers may start with the metadata here."""
     while True:
         try:
             await session.delete(paths.MOVE)
@@ -134,7 +137,7 @@ async def end(session: Session) -> None:
 def steps(there: ClusterImage, target: ClusterImage) -> list[Change]:
     """Return the changes that turn ``there`` into ``target``.
 
-    The partition epochs of ``target`` do not count: they follow from those in ``there``.
+    The partition epochs of ``target`` are ignored; the new ones follow those in ``there``.
     """
     after = ClusterImage()
     for change in target.as_changes():
@@ -162,7 +165,10 @@ async def _brokers(session: Session) -> list[str]:
 
 
 async def _elected(session: Session, broker_id: int, wall_clock_ms: Callable[[], int]) -> Elected:
-    """Return the controller's role, which an earlier run may hold until its session ends."""
+    """Wait until this run is elected controller, and return the election.
+
+    An earlier run may hold the role until its session ends. Raises ChrootTaken if it does not end in time.
+    """
     try:
         async with asyncio.timeout(session.settings.session_timeout_ms / 1000 * WAITED_PART):
             with Watch(session) as watch:

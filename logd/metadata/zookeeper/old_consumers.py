@@ -1,7 +1,6 @@
-"""The consumers of Kafka before 0.9, which kept their groups in ZooKeeper themselves: what is there of them,
-and how it is taken away.
+"""The groups of consumers before Kafka 0.9, which kept their state in ZooKeeper: read and deleted.
 
-/consumers/G/ids/C           a member and what it subscribes to; ephemeral
+/consumers/G/ids/C           a member and its subscription; ephemeral
 /consumers/G/owners/T/P      the member's thread that reads a partition; ephemeral
 /consumers/G/offsets/T/P     the offset of the next record to read, in decimal
 """
@@ -21,7 +20,7 @@ from logd.metadata.zookeeper.znodes import paths, znodes
 
 @dataclass(frozen=True, slots=True)
 class OldMember:
-    """A member that is alive: threads by topic, or by a pattern of topics (`white_list`, `black_list`)."""
+    """A live member: the number of its threads by topic, or by a pattern (`white_list`, `black_list`)."""
 
     subscription: Mapping[str, int]
     pattern: str = "static"
@@ -29,7 +28,7 @@ class OldMember:
 
 @dataclass(frozen=True, slots=True)
 class OldGroup:
-    """`offsets` are as OffsetCommit takes them: those of the next records."""
+    """A group of old consumers; `offsets` are those of the next records to read, as in OffsetCommit."""
 
     name: str
     members: Mapping[str, OldMember]
@@ -48,7 +47,10 @@ async def old_members(session: Session, groups: Sequence[str]) -> list[list[str]
 
 
 async def read_old_group(session: Session, name: str) -> OldGroup | None:
-    """Return a group's data, or None if there is none. Raises BadZnode for an offset that is no number."""
+    """Return a group's data, or None if there is no such group.
+
+    Raises BadZnode if an offset is not a number.
+    """
     root = f"{paths.CONSUMERS}/{name}"
     if await session.exists(root) is None:
         return None
@@ -63,15 +65,15 @@ async def read_old_group(session: Session, name: str) -> OldGroup | None:
 
 
 async def old_topics(session: Session, name: str) -> list[str]:
-    """Return the topics that a group has read, in order, including topics known only by name."""
+    """Return the topics of a group that have owners or offsets, in order of their names."""
     owned = await session.find_children(f"{paths.CONSUMERS}/{name}/owners")
     return sorted({*owned, *await session.find_children(f"{paths.CONSUMERS}/{name}/offsets")})
 
 
 async def delete_old_group(session: Session, name: str, topic: str | None = None) -> bool:
-    """Delete a group, or what it has of a topic, and the group with its last one; False while it has members.
+    """Delete a group, or only its data of `topic`; return False if the group has live members.
 
-    NoNode where there is no such group.
+    The group is deleted with its last topic. Raises NoNode if there is no such group.
     """
     root = f"{paths.CONSUMERS}/{name}"
     if await session.exists(root) is None:
@@ -103,7 +105,10 @@ async def _members(session: Session, root: str) -> dict[str, OldMember]:
 
 
 def _member(data: bytes) -> OldMember:
-    """Return a member; one that cannot be read is empty, since members are only shown."""
+    """Return a member from its znode's value; an empty one if the value is unreadable.
+
+    Members are only displayed, so an unreadable one does no harm.
+    """
     try:
         member = msgspec.json.decode(data, type=_Member)
     except msgspec.DecodeError:

@@ -1,6 +1,6 @@
-"""A broker in `/brokers/ids`: registered with each session, under an id that is its own.
+"""The registration of a broker in `/brokers/ids`, in each session again, under the broker's own id.
 
-The epoch of a registration, which fences what the broker asked for before, is the czxid of its znode.
+The epoch of a registration is the czxid of its znode. It fences requests from before the registration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import Registration
 
 WAITED_PART: Final = 1.5
-"""The wait for a registration of this broker's last run to end, as a multiple of a session's timeout."""
+"""The wait for an earlier registration of this broker to end, as a multiple of a session's timeout."""
 AGAIN_S: Final = 1.0
 
 log = logging.getLogger("logd.zookeeper")
@@ -34,7 +34,7 @@ log = logging.getLogger("logd.zookeeper")
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """While `lease` is held this broker, and no other, is the one with this id and epoch."""
+    """A broker's registration; while `lease` is held, no other broker has this id and epoch."""
 
     broker_id: int
     epoch: int
@@ -44,12 +44,12 @@ class Registered:
 async def register(
     session: Session, broker_id: int, registration: Registration, now_ms: int, *, wait_s: float | None = None
 ) -> Registered:
-    """Register the broker in the current session.
+    """Register the broker in the current session, and return the registration.
 
     If another session has registered the broker, wait for that session's end. A broker that was killed finds
     its last registration there until that session ends. Raises DuplicateBrokerId if it has not ended after
-    `wait_s` (default: one and a half sessions). The wait starts again with each connection: no session ends
-    while ZooKeeper is away, and each has its whole timeout again when it is back.
+    `wait_s` seconds (default: one and a half sessions). The wait starts again with each connection. No
+    session ends while ZooKeeper is unreachable, and each session has its whole timeout again afterwards.
     """
     if wait_s is None:
         wait_s = session.settings.session_timeout_ms / 1000 * WAITED_PART
@@ -107,7 +107,10 @@ async def _registered(session: Session, broker_id: int, data: bytes) -> Register
 
 
 async def refuse_foreign_brokers(session: Session) -> None:
-    """ForeignBroker where one is registered that is no logd; BadZnode."""
+    """Raise ForeignBroker if a broker of Apache Kafka is registered.
+
+    Raises BadZnode if a registration cannot be decoded.
+    """
     ids = sorted(int(name) for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal())
     values = await session.find_all([paths.broker(broker_id) for broker_id in ids])
     for broker_id, value in zip(ids, values, strict=True):
@@ -126,10 +129,10 @@ def _shown(broker_id: int, data: bytes) -> str:
 
 
 class Registrar:
-    """Registers at the start, and again in each session that follows.
+    """A task that registers the broker at the start, and again in each later session.
 
-    `registered` is called with each, in the loop; between two of them the broker is nobody: the lease of the
-    last one is over. `failed` is told when another broker has taken the id meanwhile.
+    It calls `registered` with each registration, in the loop. Between two registrations the broker has none:
+    the lease of the last one is over. It calls `failed` if another broker has taken the id in between.
     """
 
     def __init__(
@@ -151,7 +154,7 @@ class Registrar:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> Registered:
-        """Register for the first time. Raises errors as `register`."""
+        """Register for the first time, and return the registration. Raises errors as `register`."""
         first = await self._register()
         self._registered(first)
         self._task = asyncio.get_running_loop().create_task(self._run(first), name="the registration")
@@ -165,7 +168,7 @@ class Registrar:
             await self._session.set(paths.broker(self._broker_id), data)
 
     async def stop(self) -> None:
-        """Register no more, and take the registration back."""
+        """Stop registering, and delete the registration."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -203,7 +206,7 @@ class Registrar:
                     self._registered(last)
 
     async def _is_there(self, watch: Watch, last: Registered) -> bool:
-        """Somebody may have deleted it."""
+        """Return True if the last registration still exists: another client may have deleted the znode."""
         value = await watch.find(paths.broker(self._broker_id))
         return value is not None and value[1].czxid == last.epoch
 

@@ -1,8 +1,8 @@
-"""The cluster's metadata in ZooKeeper: loaded as changes of the image, and changes written as Kafka's znodes.
+"""The store of the cluster's metadata in ZooKeeper: it loads changes of the image, and writes them as znodes.
 
-Each write is conditional on the version that was read or written before, and on the controller's epoch. A
-partition's epoch is the version of its state, so that a change says what is expected. Live brokers, and what
-of them is offline, is nothing to write.
+Each write is conditional on the last known version of the znode, and on the controller's epoch. A partition's
+epoch is the version of its state's znode, so a change implies the expected version. Live brokers and their
+offline replicas are not written.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
 CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
-"""How long Kafka keeps the znodes that report changed settings."""
+"""How long the notifications of changed settings are kept, in ms, as in Kafka."""
 
 log = logging.getLogger("logd.zookeeper")
 
 
 class ZooKeeperStore:
-    """The store of one election: `load` first, then `write`, one task at a time.
+    """The store of one controller's term: call `load` first, then `write`, one task at a time.
 
     After an error the changes may be written in part: resign, or `load` again.
     """
@@ -44,11 +44,11 @@ class ZooKeeperStore:
         self._written: dict[TopicPartition, int] = {}
 
     async def load(self) -> list[Change]:
-        """Everything there is, as changes that build the image: topics before their partitions.
+        """Return all stored metadata, as changes that build the image: topics before their partitions.
 
-        `cluster.prepare` comes first, by whichever broker.
-        A topic from before 2.8 has an id of zeros. A partition whose creation was interrupted has no leader
-        and the epochs -1, and all its replicas are in sync. BadZnode.
+        Some broker must have called `cluster.prepare` before. A topic from before Kafka 2.8 has an id of
+        zeros. A partition whose creation was interrupted has no leader and the epochs -1, and all its
+        replicas are in sync. Raises BadZnode.
         """
         self._tree = None
         self._tree = await read_tree(self._session)
@@ -95,7 +95,7 @@ class ZooKeeperStore:
         self._tree = tree
 
     async def purge_config_changes(self, now_ms: int) -> None:
-        """Delete znodes that have reported changed settings for long enough."""
+        """Delete the notifications of changed settings that are older than `CONFIG_CHANGE_KEPT_MS`."""
         names = await self._session.find_children(paths.CONFIG_CHANGES)
         values = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
         old = [
@@ -106,10 +106,10 @@ class ZooKeeperStore:
         await write_all(self._session, self._elected, old)
 
     async def _delete(self, tree: Tree, name: str) -> None:
-        """Delete what there is of a topic.
+        """Delete all znodes of a topic.
 
-        Operators ask for deletions by a znode of their own, and take it back, at any time: also while this is
-        under way. What there is then is read again.
+        Operators request deletions by a znode of their own, and may delete or create that znode meanwhile. If
+        that happens, the topic's znodes are read again.
         """
         while True:
             plan = Plan(tree, self._elected)
@@ -123,8 +123,9 @@ class ZooKeeperStore:
                 log.info("topic %s is being deleted, and somebody has changed %s", name, error.path)
 
     async def _plan_deletion(self, plan: Plan, name: str) -> None:
-        """Plan the deletion of a topic from its current znodes: its creation or deletion may have been
-        interrupted.
+        """Plan the deletion of a topic from its current znodes.
+
+        The tree may not have all of them, since the topic's creation or deletion may have been interrupted.
         """
         session, topic = self._session, paths.topic(name)
         indexes = await session.find_children(paths.partitions(name))
@@ -148,12 +149,12 @@ class Plan:
         self._tree = tree
         self._elected = elected
         self._parts: list[list[Write] | str] = []
-        """Operations, or the name of a topic whose znode is written here."""
+        """Operations, or the name of a topic whose znode is to be written at this place."""
         self._created: dict[str, KnownTopic] = {}
         self._changed: set[str] = set()
 
     def add(self, change: Change) -> None:
-        """Add any change but the deletion of a topic."""
+        """Add any change except the deletion of a topic."""
         match change["type"]:
             case "topic":
                 self._topic(change)
@@ -168,7 +169,11 @@ class Plan:
                 assert other in NEVER_WRITTEN, f"there is no znode for a change of type {other}"
 
     def delete_topic(self, name: str, children: Sequence[str], others: Sequence[str]) -> None:
-        """`children` of the topic, children first; its settings and the wish to delete it go last."""
+        """Add the deletion of a topic: of `children`, and then of `others`.
+
+        `children` are the topic's znodes, children before parents. `others` are its settings and the request
+        to delete it, as far as they exist.
+        """
         if not (children or others):
             return
         # While it is deleted in several batches it says so, and who comes after goes on with it.
@@ -182,7 +187,7 @@ class Plan:
             self._tree.stateless.discard(TopicPartition(name, index))
 
     def operations(self) -> Iterator[Write]:
-        """Yield all operations; a topic's znode once, with all changes to it."""
+        """Yield all operations; a topic's znode is written once, with all changes to it."""
         for part in self._parts:
             if not isinstance(part, str):
                 yield from part
@@ -231,7 +236,10 @@ class Plan:
         self._parts.append([*parent, Create(path, data)])
 
     def _change(self, name: str, topic: KnownTopic) -> None:
-        """Its znode is written once, where it is changed first, with what comes of all changes."""
+        """Plan the write of a topic's znode, unless one is planned already.
+
+        The znode is written at the place of the first change, with the result of all changes.
+        """
         if name not in self._created and name not in self._changed:
             self._changed.add(name)
             topic.version += 1

@@ -1,8 +1,8 @@
-"""Reads that are repeated when what they have read changes, or was lost sight of.
+"""Reads that are repeated when the data has changed, or a connection was lost.
 
-ZooKeeper's watches fire once, tell nothing of what has changed, and are gone when a connection is lost. So a
-`Watch` says only that it is time to read again, also after each loss: what happened meanwhile is read, and of
-many changes the last is seen. One flag is all that is queued.
+ZooKeeper's watches fire once, do not say what has changed, and are gone when a connection is lost. So a
+`Watch` says only that it is time to read again, also after each loss of the connection. A read after several
+changes returns the last one. A watch queues one flag and no events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger("logd.zookeeper")
 
 
 class Watch:
-    """A watch as a context manager: read by it, wait for `changed`, read again."""
+    """A watch as a context manager: read through it, wait for `changed`, read again."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -40,7 +40,10 @@ class Watch:
         self._forget()
 
     async def find(self, path: str) -> tuple[bytes, Stat] | None:
-        """Return the value, or None, and watch the znode for being created, set and deleted."""
+        """Return the znode's value and stat, or None if it does not exist.
+
+        The znode is watched for its creation, deletion and new values.
+        """
         while True:
             try:
                 return await self._session.get(path, self._triggered)
@@ -49,7 +52,10 @@ class Watch:
                     return None
 
     async def children(self, path: str) -> list[str]:
-        """Sorted names, none of a znode that is not there; watched for names that come and go."""
+        """Return the sorted names of the children; none if the znode does not exist.
+
+        The znode is watched for new and deleted children.
+        """
         while True:
             try:
                 return await self._session.children(path, self._triggered)
@@ -72,7 +78,7 @@ class Watch:
             self._flag.set()
 
     def _triggered(self, _: object) -> None:
-        """Wake the loop; called in a thread of kazoo's."""
+        """Wake the loop. kazoo calls this method in one of its threads."""
         try:
             self._loop.call_soon_threadsafe(self._flag.set)
         except RuntimeError:
@@ -81,7 +87,7 @@ class Watch:
 
 
 def report(task: asyncio.Task[None]) -> None:
-    """Report a background task's unexpected end: such a task ends only by being cancelled."""
+    """Log the unexpected end of a background task, which should end only by cancellation."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("%s has ended by an unexpected error", task.get_name(), exc_info=error)
 
@@ -103,7 +109,7 @@ async def each_children(session: Session, path: str) -> AsyncIterator[list[str]]
 
 
 class LiveBroker(NamedTuple):
-    """A broker that is registered; its epoch is the czxid of its znode, another one each time."""
+    """A registered broker; its epoch is the czxid of its znode, which differs for each registration."""
 
     registration: Registration
     epoch: int

@@ -1,1 +1,1 @@
-"""The session with ZooKeeper: connection, lease, and requests in order. Only this room imports kazoo."""
+"""The session with ZooKeeper: connection, lease, and ordered requests. Only this package imports kazoo."""

@@ -1,7 +1,7 @@
-"""kazoo behind a typed wall: the client of one session, which ends with it.
+"""The typed client of one ZooKeeper session, on top of kazoo; the client ends with its session.
 
-The owner of a `Client` is called back from kazoo's threads; bringing that into a loop is left to `session`.
-Paths get the chroot here, and not by kazoo, since it is to be created when it is missing.
+kazoo calls the owner of a `Client` back in its own threads; `session` passes these calls to a loop. The
+chroot is added to paths here and not by kazoo, so that a missing chroot can be created.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 RECONNECT_S: Final = 0.05
 RECONNECT_MAX_S: Final = 1.0
-"""kazoo's own goes up to an hour."""
+"""The longest pause between attempts to connect; kazoo's default is an hour."""
 SECRET_PATHS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 """Paths that no other user may read under `zookeeper.set.acl`, as in Kafka."""
 OPEN_PATH: Final = "/consumers"
-"""Old consumers write there themselves."""
+"""A path without ACLs, since old consumers write below it."""
 
 log = logging.getLogger("logd.zookeeper")
 # kazoo logs each attempt to connect; `session` logs the outcome.
@@ -72,7 +72,7 @@ class ClientEvent(Enum):
 
 
 Answered: TypeAlias = Callable[[object, Exception | None], None]
-"""Called from a thread, with the answer or an error of `errors`; it may be called more than once."""
+"""Called from a thread with the answer or an error of `errors`; it may be called more than once."""
 
 
 class Client:
@@ -95,9 +95,9 @@ class Client:
         self.timeout_ms = 0
         """The session timeout granted by the server; set once CONNECTED was reported."""
         self.begun_at = 0.0
-        """A time before the session began; known with it."""
+        """A time before the session began, on `clock`; set together with `timeout_ms`."""
         self.session_id = 0
-        """0 before there is one."""
+        """The id of the session; 0 before it is established."""
         self._kazoo = KazooClient(
             hosts=[_bracketed(host, port) for host, port in settings.hosts],
             timeout=settings.session_timeout_ms / 1000,
@@ -110,16 +110,17 @@ class Client:
 
     @property
     def last_error(self) -> str:
-        """Why the last attempt to connect failed; empty if none has."""
+        """The reason why the last attempt to connect failed; empty if none has failed."""
         return self._handler.last_error
 
     def start(self) -> None:
-        """Begin to connect, again and again; returns at once."""
+        """Begin to connect, and retry until it succeeds; return at once."""
         self._kazoo.start_async()
 
     def submit(self, operation: Operation, answered: Answered) -> None:
-        """Send an operation, in the order of calls. `answered` is called from another thread, possibly before
-        this returns.
+        """Send an operation; operations are sent in the order of calls.
+
+        `answered` is called from another thread, possibly before this method returns.
         """
         try:
             result = self._sent(operation)
@@ -129,7 +130,7 @@ class Client:
         result.rawlink(partial(self._completed, operation, answered))
 
     def close(self) -> None:
-        """End the session, if it lives, and the threads."""
+        """End the session, if it is alive, and kazoo's threads."""
         try:
             self._kazoo.stop()
             self._kazoo.close()

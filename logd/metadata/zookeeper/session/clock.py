@@ -1,4 +1,4 @@
-"""The clock that leases are asked by."""
+"""The clock of the leases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 boottime = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-"""Return seconds on a clock that counts also while the process is stopped and the machine suspended.
+"""Return seconds on a clock that also runs while the process is stopped or the machine suspended.
 
-A partial, since every produced request asks it twice.
+It is a partial for speed, since the broker reads it twice for each Produce request.
 """

@@ -1,11 +1,11 @@
-"""The connection to ZooKeeper: sessions that follow one another, each with its lease and a client of its own.
+"""The connection to ZooKeeper: a series of sessions, each with its lease and a client of its own.
 
-When a session has expired another one begins by itself. Ephemeral znodes are gone then, and their creators
+When a session has expired, a new one begins by itself. Ephemeral znodes are gone then, and their creators
 create them again on the event ESTABLISHED. Watches are gone after each loss of the connection: `watches`
 reads again on ESTABLISHED and on RESUMED.
 
-Reads wait for a connection, and are repeated when it is lost. Writes are not: ConnectionLost says that nobody
-knows, and who wrote finds out by reading.
+Reads wait for a connection, and are repeated if it is lost. Writes are not repeated: after ConnectionLost the
+caller reads to find out whether the write was carried out.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from logd.metadata.zookeeper.session.pipeline import WAITING_MAX, Pipeline
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 
 RENEWALS_PER_TIMEOUT: Final = 6
-"""How often a lease is renewed where nothing else is written."""
+"""How many times a lease is renewed in a session's timeout, if nothing else is written."""
 REFUSED_AGAIN_S: Final = 1.0
-"""How long after refused credentials another session is tried, where there has been one."""
+"""Seconds until another session is tried, if ZooKeeper refuses credentials that it accepted before."""
 NOTHING: Final = Multi((Check("/", ANY_VERSION),))
 """A write that changes nothing, and is answered once a majority has it."""
 
@@ -44,14 +44,14 @@ class State(Enum):
 
 
 class Event(Enum):
-    """The events of a session, for listeners, in the loop."""
+    """The events of a session; listeners are called in the loop."""
 
     ESTABLISHED = "established"
-    """A new session: nothing ephemeral of ours is there, and no watch."""
+    """A new session has begun: it has no ephemeral znodes and no watches."""
     SUSPENDED = "suspended"
-    """The connection is lost; the session may live. Watches are gone."""
+    """The connection is lost; the session may still be alive. Watches are gone."""
     RESUMED = "resumed"
-    """Connected again, in the same session."""
+    """The same session is connected again."""
     EXPIRED = "expired"
     """The session is over, and its ephemeral znodes are gone; ESTABLISHED follows."""
 
@@ -60,9 +60,9 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Connection:
-    """`begin` it, `wait` for it, `close` it last; all of it in one loop.
+    """A connection for one loop: call `begin`, then `wait`, and at last `close`.
 
-    `patience_s`: for how long a connection that was lost is waited for; None: for as long as it takes.
+    `patience_s`: seconds that `wait` waits for a lost connection; None for no limit.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class Connection:
         self._patience_s = patience_s
         self.state = State.CLOSED
         self.lease = Lease()
-        """The lease of the current session, or of the last one, which is over then."""
+        """The lease of the current session; between sessions the last lease, which is over."""
         self.client: Client | None = None
         self.disconnects = 0
         self.expires = 0
         self._clock = clock
         self._changes = 0
-        """How often the connection came or went."""
+        """How many times the connection was established or lost."""
         self._connected = asyncio.Event()
         self._refused: NotAllowed | None = None
         self._listeners: dict[int, Listener] = {}
@@ -88,14 +88,16 @@ class Connection:
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        """Begin a session, connecting again and again until there is one."""
+        """Begin a session, and retry until it is established."""
         self.state = State.CONNECTING
         self.client = Client(self.settings, self._clock, self._notify_in_thread)
         self.client.start()
 
     async def wait(self) -> None:
-        """Wait until it is connected. ZooKeeperError when it is closed, NotAllowed if it was refused,
-        Unreachable when patience ends.
+        """Wait until the connection is established.
+
+        Raises ZooKeeperError if it is closed, and NotAllowed if ZooKeeper refused the credentials. Raises
+        Unreachable if a lost connection is not back after `patience_s`.
         """
         had_session = self.lease.session_id != 0
         try:
@@ -112,7 +114,7 @@ class Connection:
             raise ZooKeeperError("the session with ZooKeeper has been closed")
 
     async def close(self) -> None:
-        """End the session: what is ephemeral goes at once. Requests without an answer fail."""
+        """End the session; ZooKeeper deletes its ephemeral znodes at once. Pending requests fail."""
         self.state = State.CLOSED
         self.lease.end()
         self._connected.set()
@@ -125,7 +127,7 @@ class Connection:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
-        """Have `listener` called on each event; what is returned takes it away again."""
+        """Call `listener` on each event from now on; return a function that removes it."""
         number = next(self._numbers)
         self._listeners[number] = listener
 
@@ -135,8 +137,9 @@ class Connection:
         return forget
 
     async def read(self, operation: Read) -> Any:
-        """Return the answer, after as many connections as needed. Raises the operation's errors, and
-        NotAllowed.
+        """Return the answer to a read, which is repeated on each new connection until it is answered.
+
+        Raises the operation's errors, and NotAllowed.
         """
         while True:
             await self.wait()
@@ -149,8 +152,10 @@ class Connection:
                 await asyncio.sleep(0)
 
     async def write(self, operation: Write | Multi) -> Any:
-        """Return the answer to one request in the current session. Raises the operation's errors, and
-        ConnectionLost.
+        """Return the answer to one write, which is sent once, in the current session.
+
+        Raises the operation's errors. Raises ConnectionLost if there is no connection, or if it ends before
+        the answer.
         """
         client = self.client
         if client is None or self.state is not State.CONNECTED:
@@ -158,7 +163,7 @@ class Connection:
         return await self._pipeline.ask(client, operation)
 
     def statistics(self) -> dict[str, int | str]:
-        """Return the state, counters since the start, and the number of current requests."""
+        """Return the state, the counters since the start, and the number of current requests."""
         return {
             "state": self.state.value,
             "requests": self._pipeline.sent,

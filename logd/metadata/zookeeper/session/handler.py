@@ -32,8 +32,10 @@ _INT = struct.Struct(">i")
 
 
 class Handler(SequentialThreadingHandler):
-    """`granted` is called each time a server answers Connect: with a time before the question was sent, and
-    the session's timeout in ms, which is 0 for a session that is over.
+    """A handler of kazoo with its own sockets.
+
+    `granted` is called each time a server answers Connect. It gets a time before the request was sent, and
+    the session's timeout in ms, which is 0 if the session has expired.
     """
 
     def __init__(
@@ -50,10 +52,10 @@ class Handler(SequentialThreadingHandler):
         self._granted = granted
         self._gate_is_closed = False
         self.last_error = ""
-        """Why the last connection did not come about."""
+        """The reason why the last attempt to connect failed; empty if none has failed."""
 
     def close_gate(self) -> None:
-        """From now on no connection is made: the session that they were for is over."""
+        """Refuse to make further connections, because the session that they would serve is over."""
         self._gate_is_closed = True
 
     def create_connection(self, address: tuple[str, int], hostname: str = "", **_: object) -> _Overheard:
@@ -81,7 +83,7 @@ class Handler(SequentialThreadingHandler):
     def select(
         self, readers: Sequence[Any], writers: Sequence[Any], _: object, timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Select as `select.select`; bytes that TLS has decrypted already count as readable."""
+        """Select as `select.select`, where a socket with bytes that TLS has decrypted counts as readable."""
         at_hand = [each for each in readers if isinstance(each, _Overheard) and each.pending()]
         poll = select.poll()
         for each in readers:
@@ -107,7 +109,7 @@ class _Overheard:
         self.close = connection.close
 
     def recv(self, length: int) -> bytes:
-        """Up to `length` bytes."""
+        """Return up to `length` bytes."""
         data = self._connection.recv(length)
         if self._begin is not None:
             self._begin += data
@@ -117,5 +119,5 @@ class _Overheard:
         return data
 
     def pending(self) -> int:
-        """Bytes that TLS has decrypted already."""
+        """Return how many bytes TLS has decrypted that were not read yet."""
         return self._connection.pending() if isinstance(self._connection, ssl.SSLSocket) else 0

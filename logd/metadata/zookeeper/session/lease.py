@@ -41,7 +41,7 @@ class Lease:
         self.session_id = session_id
         self._timeout = timeout
         self._sent = deque([begun_at])
-        """When requests were sent; the first is the one the lease counts from."""
+        """The times when requests were sent; the lease counts from the first one."""
         self._until = begun_at + timeout * SAFE_PART
 
     @property

@@ -1,4 +1,4 @@
-"""The requests to ZooKeeper: one class each, which `client` translates. Paths are below the chroot."""
+"""The requests to ZooKeeper, one class each. `client` translates them for kazoo and adds the chroot to paths."""
 
 from __future__ import annotations
 
@@ -8,29 +8,33 @@ from typing import NamedTuple, TypeAlias
 
 ANY_VERSION = -1
 Triggered: TypeAlias = Callable[[object], None]
-"""Called once, from a thread of kazoo's, when what was read has changed, or the connection was lost. Its
-argument tells nothing that can be relied on.
+"""Called once, from a thread of kazoo's, when the data that was read has changed or the connection was lost.
+
+The argument has no reliable meaning.
 """
 
 
 class Stat(NamedTuple):
-    """A znode's data besides its value."""
+    """The metadata of a znode."""
 
     czxid: int
-    """The transaction that created it; a broker's epoch is that of its registration."""
+    """The transaction that created the znode; in a registration, the broker's epoch."""
     mzxid: int
-    """The transaction that set its value last."""
+    """The transaction that last set the znode's value."""
     version: int
-    """How often its value was set since; a partition's epoch is that of its state."""
+    """How many times the value was set since the creation; in a partition's state, the partition's epoch."""
     ephemeral_owner: int
-    """The session it lives with; 0 for one that stays."""
+    """The session that the znode ends with; 0 if the znode is not ephemeral."""
     children: int
     ctime_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Answers `(bytes, Stat)`; NoNode. A watch is only set where there is a znode."""
+    """A read of a znode; the answer is `(bytes, Stat)`. Fails with NoNode.
+
+    The watch is set only if the znode exists.
+    """
 
     path: str
     triggered: Triggered | None = None
@@ -38,7 +42,10 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Answers `Stat`, or None where there is none. The watch is set in either case."""
+    """A read of a znode's stat; the answer is `Stat`, or None if the znode does not exist.
+
+    The watch is set in either case.
+    """
 
     path: str
     triggered: Triggered | None = None
@@ -46,7 +53,10 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """Answers the names, in no order; NoNode. The watch is of names coming and going, not of their values."""
+    """A read of the names of a znode's children, which are in no order. Fails with NoNode.
+
+    The watch reports new and deleted children, but not changes of their values.
+    """
 
     path: str
     triggered: Triggered | None = None
@@ -54,26 +64,29 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Answers when the server asked has caught up with the ensemble's leader."""
+    """A request that is answered when the server has caught up with the ensemble's leader."""
 
     path: str = "/"
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Answers the path, which for a sequential one ends in its number; NodeExists, NoNode of the parent."""
+    """The creation of a znode; the answer is its path. Fails with NodeExists, or NoNode for the parent.
+
+    The path of a sequential znode ends in the number that ZooKeeper assigned.
+    """
 
     path: str
     data: bytes = b""
     ephemeral: bool = False
     sequential: bool = False
     above_chroot: bool = False
-    """The path is the ensemble's own: for the chroot itself."""
+    """True if the path is not below the chroot; it is used to create the chroot itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetData:
-    """Answers the new `Stat`; NoNode, BadVersion."""
+    """A write of a znode's value; the answer is the new `Stat`. Fails with NoNode or BadVersion."""
 
     path: str
     data: bytes
@@ -82,7 +95,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """NoNode, BadVersion, NotEmpty."""
+    """The deletion of a znode. Fails with NoNode, BadVersion or NotEmpty."""
 
     path: str
     version: int = ANY_VERSION
@@ -90,7 +103,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Only in a `Multi`, which fails by BadVersion (or NoNode) unless the znode has this version."""
+    """A check in a `Multi`, which fails with BadVersion or NoNode unless the znode has this version."""
 
     path: str
     version: int
@@ -102,7 +115,10 @@ Read: TypeAlias = Get | Exists | Children | Sync
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """All or none. Answers what each would have; the error of the first that fails, as `MultiFailed`."""
+    """Operations of which all or none are carried out; the answer is the list of their answers.
+
+    Fails with `MultiFailed`, which has the error of the first operation that failed.
+    """
 
     operations: tuple[Write | Check, ...]
 
@@ -111,9 +127,9 @@ Operation: TypeAlias = Read | Write | Multi
 
 
 class MultiFailed(Exception):
-    """None of a `Multi` was carried out: `index` is the operation's that failed, `error` why.
+    """An error: none of a `Multi` was carried out, because the operation number `index` failed with `error`.
 
-    It is met within this room only: who asks for several writes at once says what each failure means.
+    It stays within this package: the caller of a `Multi` translates it.
     """
 
     def __init__(self, index: int, error: Exception) -> None:

@@ -1,7 +1,7 @@
-"""Requests on their way to ZooKeeper and back: bounded, in order, and answered in the loop.
+"""The pipeline of requests to ZooKeeper: bounded, ordered, and answered in the loop.
 
-kazoo answers in its threads. What comes is put on one deque, and the loop is woken once for all that has come
-until it runs.
+kazoo answers in its threads. A deque collects the answers, and the loop is woken once for all answers that
+arrive until it runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from logd.metadata.zookeeper.session.client import Client
 from logd.metadata.zookeeper.session.operations import Create, Delete, Multi, Operation, SetData
 
 WAITING_MAX: Final = 10_000
-"""Requests that may wait for their turn (`zookeeper-requests`); one more is refused."""
+"""Requests that may wait for their turn (`zookeeper-requests`), at most; further requests are refused."""
 
 
 class _Request:
@@ -32,9 +32,9 @@ class _Request:
 
 
 class Pipeline:
-    """`written` is called with the client and the send time of each write that succeeded.
+    """A pipeline of requests, for the loop in which it is created.
 
-    Made in the loop it serves.
+    It calls `written` with the client and the send time of each write that succeeded.
     """
 
     def __init__(
@@ -52,11 +52,15 @@ class Pipeline:
 
     @property
     def in_flight(self) -> int:
-        """Requests without an answer."""
+        """The number of requests without an answer."""
         return len(self._in_flight)
 
     async def ask(self, client: Client, operation: Operation) -> Any:
-        """Return the answer. Raises the operation's errors, ConnectionLost, NotAllowed and MultiFailed."""
+        """Return the answer to a request.
+
+        Raises the operation's errors, ConnectionLost, NotAllowed and MultiFailed. Raises ZooKeeperError if
+        too many requests wait.
+        """
         if self.waiting >= WAITING_MAX:
             raise ZooKeeperError(
                 f"{WAITING_MAX} requests wait for ZooKeeper already: it answers too slowly, or "
@@ -73,7 +77,10 @@ class Pipeline:
             self._turn.release()
 
     async def ask_at_once(self, client: Client, operation: Operation) -> Any:
-        """Ask as `ask`, ahead of waiting requests: for the one request that renews the lease."""
+        """Return the answer to a request that is sent ahead of waiting ones.
+
+        Only the request that renews the lease uses this method.
+        """
         is_write = isinstance(operation, Create | SetData | Delete | Multi)
         request = _Request(client, self._loop.create_future(), self._clock(), is_write=is_write)
         self._in_flight.add(request)
@@ -85,13 +92,13 @@ class Pipeline:
             self._in_flight.discard(request)
 
     def fail(self, client: Client) -> None:
-        """Fail the requests of a client that is closed: it answers no more."""
+        """Fail the pending requests of a closed client, which will not answer them."""
         for request in list(self._in_flight):
             if request.client is client and not request.future.done():
                 request.future.set_exception(SessionExpired("the session with ZooKeeper is over"))
 
     def _put(self, request: _Request, answer: object, error: Exception | None) -> None:
-        """Note an answer, in kazoo's thread; it may come twice for one request."""
+        """Queue an answer, in kazoo's thread; there may be two answers to one request."""
         self._answers.append((request, answer, error))
         if not self._is_woken:
             self._is_woken = True

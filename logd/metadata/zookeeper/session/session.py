@@ -1,4 +1,4 @@
-"""ZooKeeper from a loop: what can be asked, in the sessions of one `Connection`."""
+"""The requests to ZooKeeper from a loop, in the sessions of one `Connection`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ log = logging.getLogger("logd.zookeeper")
 
 
 class Session:
-    """`await Session(settings).open()`; `close` it last. All of it in one loop.
+    """A session with ZooKeeper for one loop: `await Session(settings).open()`; call `close` last.
 
-    Reads wait for a connection, and are repeated when it is lost. Writes are sent once, where there is one:
-    ConnectionLost says that nobody knows. Both raise what their operation names, and NotAllowed.
+    Reads wait for a connection, and are repeated if it is lost. Writes wait for no connection and are sent
+    once: ConnectionLost means that the outcome is unknown. Both raise the errors that their methods name, and
+    NotAllowed.
     """
 
     def __init__(
@@ -48,19 +49,20 @@ class Session:
         clock: Callable[[], float] = boottime,
         patience_s: float | None = None,
     ) -> None:
-        """`patience_s`: how long reads wait for a lost connection to come back, in seconds.
+        """Create a session that is not open yet.
 
-        Reads raise Unreachable after that. None, which brokers use: reads wait without a limit.
+        `patience_s`: seconds that reads wait for a lost connection; they raise Unreachable after that. None,
+        which brokers use, means no limit.
         """
         self.settings = settings
         self.clock = clock
         self._connection = Connection(settings, clock, patience_s)
 
     async def open(self, *, create_chroot: bool = True) -> Session:
-        """Have a session, and the chroot created if it is missing, as Kafka does at its start; not where
-        somebody only looks.
+        """Open the session, and create the chroot if it is missing, as Kafka does at its start.
 
-        Unreachable after `zookeeper.connection.timeout.ms`; NotAllowed.
+        Callers that only read pass `create_chroot=False`. Raises Unreachable after
+        `zookeeper.connection.timeout.ms`, and NotAllowed.
         """
         self._connection.begin()
         seconds = self.settings.connection_timeout_s
@@ -83,30 +85,30 @@ class Session:
         return self
 
     async def close(self) -> None:
-        """End the session: what is ephemeral goes at once. Requests without an answer fail."""
+        """End the session; ZooKeeper deletes its ephemeral znodes at once. Pending requests fail."""
         await self._connection.close()
 
     @property
     def state(self) -> State:
-        """True if something can be written."""
+        """The state of the session; writes need CONNECTED."""
         return self._connection.state
 
     @property
     def lease(self) -> Lease:
-        """The lease of the current session, or of the last one, which is over then."""
+        """The lease of the current session; between sessions the last lease, which is over."""
         return self._connection.lease
 
     @property
     def session_id(self) -> int:
-        """The id of that session; 0 before there is one."""
+        """The id of the session that `lease` belongs to; 0 before the first session."""
         return self._connection.lease.session_id
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
-        """Have `listener` called on each event; what is returned takes it away again."""
+        """Call `listener` on each event from now on; return a function that removes it."""
         return self._connection.add_listener(listener)
 
     async def connected(self) -> None:
-        """Wait for a connection. ZooKeeperError when the session is closed."""
+        """Wait for a connection. Raises ZooKeeperError if the session is closed."""
         await self._connection.wait()
 
     def statistics(self) -> dict[str, int | str]:
@@ -133,19 +135,19 @@ class Session:
         return stat
 
     async def children(self, path: str, triggered: Triggered | None = None) -> list[str]:
-        """Their names, sorted; NoNode."""
+        """Return the names of the znode's children, sorted. Raises NoNode if the znode does not exist."""
         names: list[str] = await self._connection.read(Children(path, triggered))
         return sorted(names)
 
     async def find_children(self, path: str) -> list[str]:
-        """Return the children as `children`; none if there is no such znode."""
+        """Return the names of the znode's children, sorted; none if the znode does not exist."""
         try:
             return await self.children(path)
         except NoNode:
             return []
 
     async def sync(self) -> None:
-        """Wait until the server that is asked knows all that was written before, by anybody."""
+        """Wait until the server has caught up with all writes that ZooKeeper completed before this call."""
         await self._connection.read(Sync())
 
     async def find_all(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
@@ -161,7 +163,10 @@ class Session:
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Its path; NodeExists, NoNode for its parent."""
+        """Create a znode, and return its path.
+
+        Raises NodeExists if the znode exists, and NoNode if its parent does not exist.
+        """
         created: str = await self._connection.write(Create(path, data, ephemeral, sequential))
         return created
 
@@ -171,18 +176,19 @@ class Session:
         return stat
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """NoNode, BadVersion, NotEmpty."""
+        """Delete a znode that has this version and no children. Raises NoNode, BadVersion or NotEmpty."""
         await self._connection.write(Delete(path, version))
 
     async def multi(self, operations: Sequence[Write | Check]) -> list[Any]:
-        """Carry out all or none of the operations. Return each one's result. Raises MultiFailed with the
-        failed one.
+        """Carry out all or none of the operations; return the result of each one.
+
+        Raises MultiFailed with the index and error of the operation that failed.
         """
         answers: list[Any] = await self._connection.write(Multi(tuple(operations)))
         return answers
 
     async def ensure(self, paths: Iterable[str]) -> None:
-        """Have these znodes there, with their parents; those that are made are empty."""
+        """Create those of these znodes and their parents that are missing, with empty values."""
         for path in paths:
             await self._ensure(path)
 

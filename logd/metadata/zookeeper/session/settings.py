@@ -1,6 +1,6 @@
-"""How to reach ZooKeeper; each field is a setting of Kafka's brokers under its key, or says otherwise.
+"""The settings of the connection to ZooKeeper; each field is a setting of Kafka's brokers unless noted.
 
-Reading them from properties is left to `logd.config`, and key stores to the creator of the TLS context.
+`logd.config` reads them from properties, and the creator of the TLS context loads the key stores.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ PORT = 2181
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSettings:
-    """`hosts` and `chroot` are what `zookeeper.connect` comes to: `of` reads it."""
+    """The settings of the connection; `of` reads `hosts` and `chroot` from `zookeeper.connect`."""
 
     hosts: tuple[tuple[str, int], ...]
     chroot: str = ""
-    """Begins with a slash and does not end with one; empty for none."""
+    """The chroot: it begins with a slash and does not end with one; empty for none."""
     session_timeout_ms: int = 18_000
     """The requested timeout; the servers may grant another one, between 2 and 20 of their ticks."""
     connection_timeout_ms: int | None = None
-    """None: the session's."""
+    """The longest wait for the first session, in ms; None for `session_timeout_ms`."""
     max_in_flight_requests: int = 10
     set_acl: bool = False
     digest: str = field(default="", repr=False)
-    """Our own: `user:password` of ZooKeeper's digest scheme. Kafka has none: it logs in by SASL (JAAS)."""
+    """A setting of logd's: `user:password` of ZooKeeper's digest scheme. Kafka uses SASL (JAAS) instead."""
     tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)
     """The TLS context of the `zookeeper.ssl.*` settings; None: without TLS."""
 
@@ -44,7 +44,10 @@ class ZooKeeperSettings:
         digest: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> Self:
-        """From `host:port,…/chroot`; ConfigError names what is wrong."""
+        """Return the settings for a `zookeeper.connect` such as `host:port,host:port/chroot`.
+
+        Raises ConfigError if a setting is invalid.
+        """
         hosts, chroot = parse_connect(connect)
         if set_acl and not digest and tls is None:
             # As Kafka: without an identity "the creator may do all" would be refused by each server.
@@ -68,18 +71,18 @@ class ZooKeeperSettings:
 
     @property
     def connect(self) -> str:
-        """For messages: `host:port,…/chroot`."""
+        """The text `host:port,…/chroot`, for messages."""
         return ",".join(_joined(host, port) for host, port in self.hosts) + self.chroot
 
     @property
     def connection_timeout_s(self) -> float:
-        """How long a first session is waited for."""
+        """The longest wait for the first session, in seconds."""
         timeout_ms = self.connection_timeout_ms
         return (self.session_timeout_ms if timeout_ms is None else timeout_ms) / 1000
 
 
 def parse_connect(connect: str) -> tuple[tuple[tuple[str, int], ...], str]:
-    """Hosts and chroot of a `zookeeper.connect`; ConfigError."""
+    """Return the hosts and the chroot of a `zookeeper.connect`. Raises ConfigError if it is invalid."""
     servers, slash, path = connect.strip().partition("/")
     hosts = tuple(_host(server.strip(), connect) for server in servers.split(",") if server.strip())
     if not hosts:

@@ -1,4 +1,4 @@
-"""Where Kafka 3's brokers keep what; all below the chroot."""
+"""The paths of the znodes that Kafka 3's brokers use, below the chroot."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ISR_CHANGES: Final = "/isr_change_notification"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 CONSUMERS: Final = "/consumers"
 MOVE: Final = "/millstream/move"
-"""Not Kafka's: a single node's metadata is on its way here. See `moving`."""
+"""A path that Kafka does not have: a standalone broker's metadata is being moved here. See `moving`."""
 
 DEFAULT_ENTITY: Final = "<default>"
-"""In place of an entity's name: what holds for all that have no value of their own."""
+"""The entity whose settings hold for all entities without a value of their own."""
 PERSISTENT: Final = (
     CONSUMERS,
     BROKER_IDS,
@@ -52,12 +52,12 @@ def topic(name: str) -> str:
 
 
 def partitions(topic_name: str) -> str:
-    """Return the parent of a topic's partitions."""
+    """Return the path of the parent of a topic's partitions."""
     return f"{TOPICS}/{topic_name}/partitions"
 
 
 def partition(topic_name: str, index: int) -> str:
-    """Return the parent of a partition's state."""
+    """Return the path of the parent of a partition's state."""
     return f"{TOPICS}/{topic_name}/partitions/{index}"
 
 
@@ -67,22 +67,22 @@ def state(topic_name: str, index: int) -> str:
 
 
 def config(kind: str, entity: str) -> str:
-    """Changed settings; `kind` is topics, brokers, …"""
+    """Return the path of an entity's changed settings; `kind` is topics, brokers, clients, users or ips."""
     return f"{CONFIG}/{kind}/{entity}"
 
 
 def deletion(topic_name: str) -> str:
-    """Asks the controller to delete a topic."""
+    """Return the path of the znode that requests the deletion of a topic from the controller."""
     return f"{DELETE_TOPICS}/{topic_name}"
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """Return a topic id in Kafka's text form of a Uuid."""
+    """Return the text of a topic id, as Kafka's Uuid prints it."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def topic_id_of(text: str) -> bytes:
-    """Return the 16 bytes of a Uuid. Raises ValueError."""
+    """Return the 16 bytes of a topic id from its text. Raises ValueError if the text is not a Uuid."""
     topic_id = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     if len(topic_id) != 16:
         raise ValueError(f"a topic id has 16 bytes, not {len(topic_id)}")

@@ -16,7 +16,7 @@ _encode = msgspec.json.encode
 
 
 class Assignment(NamedTuple):
-    """The brokers that hold a partition; those being added and removed are among `replicas`."""
+    """The brokers that hold a partition; ``replicas`` includes those being added and removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -25,14 +25,17 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicZnode:
-    """`topic_id` is None where a broker before 2.8 created the topic."""
+    """The value of a topic's znode; `topic_id` is None if a broker before Kafka 2.8 created the topic."""
 
     topic_id: bytes | None
     assignments: Mapping[int, Assignment]
 
 
 def encode_topic(topic: TopicZnode) -> bytes:
-    """Version 3; without an id it is Kafka's version 2, but for the number."""
+    """Encode `/brokers/topics/T` in version 3.
+
+    Without a topic id, the value is that of Kafka's version 2, except for the version number.
+    """
     each = topic.assignments.items()
     document: dict[str, Any] = {
         "version": 3,
@@ -46,7 +49,7 @@ def encode_topic(topic: TopicZnode) -> bytes:
 
 
 def decode_topic(name: str, data: bytes) -> TopicZnode:
-    """Versions 1 to 3; BadZnode."""
+    """Decode `/brokers/topics/T` of versions 1 to 3. Raises BadZnode."""
     path = paths.topic(name)
     document = decoded(path, data, _Topic, REWRITE)
     try:
@@ -77,11 +80,11 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     controller_epoch: int
     is_recovering: bool = False
-    """After an unclean election (KIP-704)."""
+    """True after an unclean election, until the leader has recovered (KIP-704)."""
 
 
 def encode_state(state: PartitionState) -> bytes:
-    """Version 1."""
+    """Encode a partition's state in version 1."""
     document = {
         "version": 1,
         "leader": state.leader,
@@ -95,7 +98,7 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def decode_state(path: str, data: bytes) -> PartitionState:
-    """BadZnode."""
+    """Decode a partition's state. Raises BadZnode."""
     document = decoded(path, data, _State, REWRITE)
     return PartitionState(
         document.leader,

@@ -1,7 +1,7 @@
-"""The part of ZooKeeper's tree that the cluster's metadata is in, read whole: as changes of the image.
+"""The tree of the cluster's metadata in ZooKeeper, read whole and returned as changes of the image.
 
-Everything of one kind is asked for at once, as much as may be in flight. What the store must know to write
-again, and no image tells, is noted along: versions, and what is there by halves.
+Reads of one kind are pipelined, up to the bound of requests in flight. The tree also keeps what the store
+needs for later writes and no image has: versions, and which znodes of a topic exist.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
 
 NO_TOPIC_ID: Final = bytes(16)
-"""The id of a topic that a broker before 2.8 created; the controller gives it a new one."""
+"""The id of a topic that a broker before Kafka 2.8 created; the controller gives it a new one."""
 SLICE: Final = 500
-"""Partitions that are decoded without a pause."""
+"""Partitions that are decoded before other tasks of the loop may run."""
 UNWRITTEN: Final = -1
-"""Epochs of a partition without a state: its creation was interrupted, or is still to be done."""
+"""The epochs of a partition without a state, whose creation was interrupted or is yet to be done."""
 
 
 @dataclass(slots=True)
 class KnownTopic:
-    """A topic's znode as it was read or written last."""
+    """A topic's znode as it was last read or written."""
 
     topic_id: bytes
     assignments: dict[int, Assignment]
     version: int
     has_partitions: bool = True
-    """True if there is a parent for its partitions."""
+    """True if the parent znode of the partitions exists."""
 
     def encoded(self) -> bytes:
-        """Its value."""
+        """Return the encoded value of the topic's znode."""
         return topic_znodes.encode_topic(TopicZnode(topic_id=self.topic_id, assignments=self.assignments))
 
 
 class KnownConfigs(NamedTuple):
-    """A znode of settings as it was read or written last."""
+    """A znode of settings as it was last read or written."""
 
     configs: dict[str, str]
     version: int
@@ -49,19 +49,20 @@ class KnownConfigs(NamedTuple):
 
 @dataclass(slots=True)
 class Tree:
-    """The metadata in ZooKeeper; `changes` build an image of it."""
+    """The metadata in ZooKeeper; `changes` build the image of the cluster."""
 
     topics: dict[str, KnownTopic] = field(default_factory=dict)
     configs: dict[str, KnownConfigs] = field(default_factory=dict)
-    """By path."""
+    """The settings of each entity, by the path of the znode."""
     stateless: set[TopicPartition] = field(default_factory=set)
-    """Partitions that have a znode without a state in it."""
+    """Partitions that have a znode, but no znode of their state."""
     written: dict[TopicPartition, int] = field(default_factory=dict)
-    """The transaction (zxid) that wrote a partition's state: a broker that registered in a later one was not
-    meant by it.
+    """The transaction (zxid) that wrote each partition's state.
+
+    If a replica's broker registered later, it may have restarted since, and may be out of sync.
     """
     producer_ids: tuple[int, int] = (0, 0)
-    """The version of the znode of producer ids, and the first id that was not given."""
+    """The version of the znode of producer ids, and the first id that was not yet given out."""
     changes: list[Change] = field(default_factory=list)
 
 
@@ -101,7 +102,7 @@ async def _read_topics(session: Session, tree: Tree) -> None:
 
 
 async def _read_configs(session: Session, tree: Tree, kind: str) -> list[str]:
-    """Return the entities that have settings of their own."""
+    """Read the settings of all topics or all brokers, by `kind`; return their names."""
     names = await session.find_children(f"{paths.CONFIG}/{kind}")
     all_paths = [paths.config(kind, name) for name in names]
     for path, value in zip(all_paths, await session.find_all(all_paths), strict=True):
@@ -191,7 +192,7 @@ async def _read_brokers(session: Session, tree: Tree) -> None:
 
 
 def broker_change(broker_id: int, broker: znodes.Registration, epoch: int) -> Change:
-    """Return the change that a broker is alive, with the state in its registration."""
+    """Return the change that adds a live broker, as described by its registration."""
     return {
         "type": "broker",
         "id": broker_id,
@@ -204,7 +205,7 @@ def broker_change(broker_id: int, broker: znodes.Registration, epoch: int) -> Ch
 
 
 def below(path: str, tree: dict[str, list[str]]) -> Iterator[str]:
-    """Yield the paths below a path and the path itself, children first."""
+    """Yield the paths below a path and then the path itself, children before their parents."""
     for name in tree.get(path, ()):
         yield from below(f"{path}/{name}", tree)
     yield path

@@ -26,7 +26,7 @@ _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 
 class ControllerZnode(NamedTuple):
-    """Who is the controller; in whose znode a KRaft epoch is, that cluster is being moved to KRaft."""
+    """The controller's broker id; if the znode has a KRaft epoch, the cluster is being moved to KRaft."""
 
     broker_id: int
     kraft_epoch: int = -1
@@ -52,7 +52,7 @@ def encode_number(number: int) -> bytes:
 
 
 def decode_number(path: str, data: bytes) -> int:
-    """BadZnode."""
+    """Decode `/controller_epoch`, or an old consumer's offset. Raises BadZnode."""
     try:
         return int(data)
     except ValueError:
@@ -65,7 +65,7 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 
 def decode_cluster_id(data: bytes) -> str:
-    """BadZnode."""
+    """Decode `/cluster/id`. Raises BadZnode."""
     return decoded(paths.CLUSTER_ID, data, _ClusterId, "write the id in the brokers' meta.properties").id
 
 
@@ -80,10 +80,10 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A broker's description in `/brokers/ids/N`. `features` are passed on unused.
+    """A broker's description in `/brokers/ids/N`. `features` are preserved but not used.
 
     ``is_shutting_down`` is logd's own field `millstream_is_shutting_down`, present only if true. Kafka's
-    controllers drop it, so the next of them regards the broker as any other. ``is_logd`` is logd's own field
+    controllers drop this field, so they treat the broker as any other. ``is_logd`` is logd's own field
     `millstream_logd`; a broker without it is one of Apache Kafka.
     """
 
@@ -96,7 +96,10 @@ class Registration:
 
 
 def encode_registration(broker: Registration, now_ms: int) -> bytes:
-    """Encode version 5. Host and port are the first PLAINTEXT endpoint's, for clients before 0.9."""
+    """Encode a registration in version 5.
+
+    Host and port are those of the first PLAINTEXT endpoint, for clients before Kafka 0.9.
+    """
     plain = next((each for each in broker.endpoints if each.security_protocol == "PLAINTEXT"), None)
     document: dict[str, Any] = {
         "version": 5,
@@ -120,7 +123,7 @@ def encode_registration(broker: Registration, now_ms: int) -> bytes:
 
 
 def decode_registration(broker_id: int, data: bytes) -> Registration:
-    """Versions 1 to 5 and later ones; BadZnode."""
+    """Decode a registration of version 1 or later. Raises BadZnode."""
     path, remedy = paths.broker(broker_id), "restart that broker, which registers itself again"
     document = decoded(path, data, _Registration, remedy)
     if document.version < 1:
@@ -163,7 +166,10 @@ def encode_config(configs: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
-    """Nothing where there is no JSON object, as with Kafka; BadZnode for a value that is no string."""
+    """Return the settings in `/config/TYPE/ENTITY`; none if the value is not a JSON object, as in Kafka.
+
+    Raises BadZnode if the value of a setting is not a string.
+    """
     try:
         document = msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -178,12 +184,15 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """Encode the sequential znode that has brokers read the settings of `topics/T` (or so) again."""
+    """Encode the sequential znode that makes brokers read the settings of `topics/T` or `brokers/N` again."""
     return _encode({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(path: str, data: bytes) -> str:
-    """Return the entity's path, `topics/T`. Raises BadZnode. Version 1 (0.9) named type and entity apart."""
+    """Return the entity's path, such as `topics/T`. Raises BadZnode.
+
+    Version 1 (Kafka 0.9) has the type and the name of the entity in two fields.
+    """
     document = decoded(path, data, _ConfigChange, "delete it")
     if document.entity_path is not None:
         return document.entity_path
@@ -213,7 +222,11 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_ids(data: bytes) -> ProducerIdBlock:
-    """BadZnode: an id given twice would let a producer's batches pass for another's duplicates."""
+    """Decode `/latest_producer_id_block`. Raises BadZnode.
+
+    If an id were given twice, batches of the second producer would be dropped as duplicates of the first
+    one's.
+    """
     path, remedy = paths.PRODUCER_ID_BLOCK, "write a block beyond all ids that were ever given"
     document = decoded(path, data, _ProducerIds, remedy)
     try:
@@ -226,7 +239,7 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
 
 
 class MoveZnode(NamedTuple):
-    """The node whose metadata is being moved here."""
+    """The standalone broker whose metadata is being moved here."""
 
     cluster_id: str
     broker_id: int
@@ -238,7 +251,7 @@ def encode_move(move: MoveZnode) -> bytes:
 
 
 def decode_move(data: bytes) -> MoveZnode:
-    """BadZnode."""
+    """Decode `/millstream/move`. Raises BadZnode."""
     document = decoded(paths.MOVE, data, _Move, "take another chroot for the move")
     return MoveZnode(document.cluster_id, document.broker)
 
@@ -247,7 +260,7 @@ def decode_move(data: bytes) -> MoveZnode:
 
 
 def encode_reassignments(assignments: Mapping[TopicPartition, Iterable[int]]) -> bytes:
-    """Encode `/admin/reassign_partitions`, as tools before 2.4 wrote it."""
+    """Encode `/admin/reassign_partitions`, as tools before Kafka 2.4 wrote it."""
     each = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
         for tp, replicas in assignments.items()
@@ -262,13 +275,13 @@ def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """Encode `/admin/preferred_replica_election`, or the change of an ISR."""
+    """Encode `/admin/preferred_replica_election`, or the notification of a changed ISR."""
     each = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
     return _encode({"version": 1, "partitions": each})
 
 
 def decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
-    """BadZnode."""
+    """Decode the partitions in `/admin/preferred_replica_election` or in a changed ISR. Raises BadZnode."""
     document = decoded(path, data, _Partitions, "delete it")
     return {TopicPartition(each.topic, each.partition) for each in document.partitions}
 
@@ -346,7 +359,10 @@ class _Partitions(msgspec.Struct):
 
 
 def decoded(path: str, data: bytes, kind: type[T], remedy: str) -> T:
-    """JSON as `kind`, fields that it has not left aside; BadZnode."""
+    """Return the JSON value as an object of the class `kind`, without unknown fields.
+
+    Raises BadZnode with `path`, the error and `remedy` if the value is not valid JSON of that class.
+    """
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
