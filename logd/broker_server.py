@@ -1,7 +1,7 @@
-"""A broker with its listeners in the running event loop, for those who have one inside their own program.
+"""A broker with its listeners in the running event loop, for programs that embed a broker.
 
-The command `logd` runs it for the life of a process, `millstream.testing` in a test's. What is here beyond
-starting and stopping is what tests ask for: the state taken away, what clients must be able to live with.
+The command `logd` runs it for the life of a process, `millstream.testing` for that of a test. Besides `start`
+and `stop` it has methods for tests: they reset the state, and cause failures that clients must handle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUSY_PAUSE_S = 0.005
 
 
 class PartitionEnds(NamedTuple):
-    """Where a partition's records begin, and where they end: all of them, and those of ended transactions."""
+    """The first and last offsets of a partition: of all its records, and of ended transactions."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class PartitionEnds(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """Who leads a partition (-1: nobody), who holds it, and who is in sync, as a broker has been told."""
+    """The state of a partition as a broker knows it: leader (-1 for none), replicas and in-sync replicas."""
 
     topic: str
     partition: int
@@ -50,9 +50,9 @@ class PartitionState(NamedTuple):
 def membership_of(
     config: BrokerConfig, failed: Callable[[MillstreamError], None]
 ) -> ClusterMembership | None:
-    """Return the cluster membership for these settings, or None for a standalone broker. Raises ConfigError.
+    """Return the cluster membership for these settings, or None for a standalone broker.
 
-    `failed` is called when the broker may not go on among the others, with why.
+    `failed` is called with the error if the broker must leave the cluster. Raises ConfigError.
     """
     if not config.is_clustered:
         return None
@@ -63,11 +63,11 @@ def membership_of(
 
 
 class BrokerServer:
-    """Call `start`, in the end `stop`, both in the loop; everything else is for in between.
+    """A broker with its listeners: call `start` first and `stop` last, both in the loop.
 
-    `on_dead` is called when the last log directory has failed: `stop` then; `on_shutdown` when an operator
-    asks for that over the network, which is refused without it. `now_ms` is the wall clock, and `disk` what
-    everything is written through; `membership` where the metadata is of a cluster of several.
+    `on_dead` is called when the last log directory has failed: call `stop` then. `on_shutdown` is called when
+    an operator requests a shutdown over the network; without it that is refused. `now_ms` is the wall clock,
+    `disk` does all disk I/O, and `membership` is that of a broker in a cluster.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class BrokerServer:
     async def start(self) -> None:
         """Bind the addresses, open the log directories, and accept clients.
 
-        Raises ConfigError, CannotListen (an address is in use), StorageError or OSError; nothing is left
-        running then.
+        Raises ConfigError, CannotListen if an address is in use, StorageError or OSError. After an error
+        nothing is left running.
         """
         try:
             self._server.bind()  # before the log directories are touched, which may take long to recover
@@ -108,7 +108,7 @@ class BrokerServer:
             raise
 
     async def _join(self, membership: ClusterMembership) -> None:
-        """Serve clients only once the controller has said what there is."""
+        """Join the cluster, and serve clients only after the controller has sent the metadata."""
         from logd.api.dispatch.not_joined import for_brokers_only
 
         self._server.intercept(for_brokers_only)
@@ -150,17 +150,17 @@ class BrokerServer:
 
     @property
     def topics(self) -> list[str]:
-        """Every topic, internal ones included."""
+        """The names of all topics, including internal ones."""
         return list(self.broker.image.topics)
 
     @property
     def alive(self) -> list[int]:
-        """The brokers of a cluster of several that are alive."""
+        """The ids of the live brokers of the cluster."""
         return list(self.broker.image.brokers)
 
     @property
     def controller_id(self) -> int:
-        """The broker that is the controller, -1 where nobody is known to be."""
+        """The id of the controller, -1 if it is not known."""
         return self.broker.cluster.controller_id
 
     @property
@@ -178,22 +178,22 @@ class BrokerServer:
         await self.broker.catalog.create(name, partitions, configs)
 
     async def delete_all_topics(self) -> None:
-        """Delete all topics; with the internal ones go all groups and transactional ids.
+        """Delete all topics, including the internal ones with all groups and transactional ids.
 
-        Clients stay connected, and members of groups look for their coordinator again. Producer ids are not
-        used again.
+        Clients stay connected, and members of groups look up their coordinator again. Producer ids are not
+        reused.
         """
         for topic in tuple(self.broker.catalog.topics.values()):
             await self.broker.delete_topic(topic)
 
     async def apply_retention(self) -> None:
-        """Drop segments whose time or size is over, without waiting for log.retention.check.interval.ms."""
+        """Delete segments that are beyond retention, without waiting for log.retention.check.interval.ms."""
         await self.broker.housekeeping.apply_retention()
 
     async def fence(self, transactional_id: str) -> int:
-        """Do what a second producer of that id does at its start; the epoch the first one is fenced by.
+        """Fence the producer of a transactional id, as a second producer does at its start.
 
-        KafkaError TRANSACTIONAL_ID_NOT_FOUND.
+        Return the new producer epoch. Raises KafkaError(TRANSACTIONAL_ID_NOT_FOUND).
         """
         transactions = self.broker.transactions
         timeout_ms = transactions.describe(transactional_id).timeout_ms
@@ -206,21 +206,21 @@ class BrokerServer:
             await asyncio.sleep(BUSY_PAUSE_S)  # its open transaction is being aborted
 
     def resign(self) -> None:
-        """Coordinate no group and no transaction until `elected`; clients hear NOT_COORDINATOR."""
+        """Stop coordinating groups and transactions until `elected`; clients get NOT_COORDINATOR."""
         self.broker.groups.resign_all()
         self.broker.transactions.resign_all()
 
     def elected(self) -> None:
-        """Coordinate again."""
+        """Coordinate all groups and transactions again."""
         self.broker.groups.elect_all()
         self.broker.transactions.elect_all()
 
     # Requests
 
     def intercept(self, wrap: Callable[[Serving], Serving]) -> None:
-        """Have requests go to `wrap` of what served them so far."""
+        """Serve requests by `wrap(serve)` from now on, where `serve` is what has served them so far."""
         self._server.intercept(wrap)
 
     def drop_connections(self) -> None:
-        """Close every connection; clients may come again."""
+        """Close every connection; clients may connect again."""
         self._server.drop_connections()

@@ -1,7 +1,7 @@
 """Assignment of partitions to a group's consumers: range, roundrobin, cooperative-sticky.
 
-Pure functions from members' subscriptions and topics' partition counts to assignments. Members and topics
-are taken in order of their names, so that every leader decides alike.
+The assignors are pure functions of the members' subscriptions and the topics' partition counts. They sort
+members and topics by name, so that every leader computes the same assignment.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Assignor = Callable[[Members, PartitionCounts], Assignment]
 
 
 def assign_range(members: Members, counts: PartitionCounts) -> Assignment:
-    """Assign each topic's partitions in consecutive runs over its members.
+    """Assign each topic's partitions to its subscribers, in consecutive runs.
 
-    Topics with the same partition count and members are cut alike: partition n of each goes to the same
-    member, as joins of co-partitioned topics need.
+    Topics with the same partition count and the same subscribers are divided alike. Partition n of each goes
+    to the same member, as joins of co-partitioned topics need.
     """
     assignment: Assignment = {member: [] for member in sorted(members)}
     for topic, subscribers in _subscribers(members, counts).items():
@@ -63,8 +63,8 @@ def assign_roundrobin(members: Members, counts: PartitionCounts) -> Assignment:
 def assign_cooperative_sticky(members: Members, counts: PartitionCounts) -> Assignment:
     """Assign as evenly as possible with as few moves as possible, each over two rebalances (KIP-429).
 
-    The first rebalance leaves a partition that moves out of every assignment: its owner gives the partition
-    up and joins again. The second rebalance assigns it to the new owner.
+    The first rebalance leaves a partition that moves out of every assignment: its owner revokes the partition
+    and joins again. The second rebalance assigns the partition to the new owner.
     """
     owners = _owners(members, counts)
     assignment = _balance(members, counts, owners)
@@ -80,11 +80,11 @@ ASSIGNORS: Mapping[str, Assignor] = {
 }
 
 COOPERATIVE = frozenset({"cooperative-sticky"})
-"""Assignors whose members keep their partitions during a rebalance."""
+"""The assignors whose members keep their partitions during a rebalance."""
 
 
 def _subscribers(members: Members, counts: PartitionCounts) -> dict[str, list[str]]:
-    """Return the members of each existing topic, both in order."""
+    """Return the subscribers of each topic that exists, sorted by topic and by member id."""
     subscribers: dict[str, list[str]] = defaultdict(list)
     for member in sorted(members):
         for topic in set(members[member].topics):
@@ -93,7 +93,11 @@ def _subscribers(members: Members, counts: PartitionCounts) -> dict[str, list[st
 
 
 def _owners(members: Members, counts: PartitionCounts) -> dict[TopicPartition, str]:
-    """Return the owners of claimed partitions; the latest generation wins, and equal claims cancel out."""
+    """Return the owner of each partition that members claim.
+
+    The claim of the latest generation wins. A partition that two members claim in that generation has no
+    owner.
+    """
     claims: dict[TopicPartition, list[tuple[int, str]]] = defaultdict(list)
     for member, subscription in members.items():
         for tp in subscription.owned:
@@ -111,7 +115,11 @@ def _owners(members: Members, counts: PartitionCounts) -> dict[TopicPartition, s
 def _balance(
     members: Members, counts: PartitionCounts, owners: Mapping[TopicPartition, str]
 ) -> dict[str, list[TopicPartition]]:
-    """Keep owned partitions, give the rest to the members with fewest, then even out by single moves."""
+    """Return an even assignment that keeps partitions with their owners as far as possible.
+
+    Members keep the partitions they own, and those with the fewest partitions get the rest. Then single
+    partitions are moved until no move makes the assignment more even.
+    """
     subscribers = _subscribers(members, counts)
     assignment: Assignment = {member: [] for member in sorted(members)}
     for tp, member in sorted(owners.items()):
@@ -135,7 +143,7 @@ def _least(assignment: Assignment, members: Iterable[str]) -> list[TopicPartitio
 
 
 def _move_one(assignment: Assignment, subscribers: Mapping[str, Sequence[str]]) -> bool:
-    """Move one partition to a member that has at least two fewer; return False if there is none to move."""
+    """Move one partition to a member that has at least two fewer; return False if no move is possible."""
     for giver in sorted(assignment, key=lambda member: len(assignment[member]), reverse=True):
         for tp in reversed(assignment[giver]):
             taker = _least(assignment, subscribers[tp.topic])

@@ -1,4 +1,4 @@
-"""Automatic commits of a consumer."""
+"""Automatic commits of a consumer's offsets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class AutoCommit:
-    """Commits what is processed, every `interval_ms`.
+    """The automatic commits of processed offsets, every `interval_ms`.
 
-    `processed` returns the offsets to commit, `commit` commits them. Not a task: the consumer calls it while
-    it reads, so that no offset is committed in the midst of a rebalance.
+    `processed` returns the offsets to commit, `commit` commits them. It is not a task: the consumer calls it
+    while it reads, so that no offset is committed during a rebalance.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class AutoCommit:
         self._processed = processed
         self._commit = commit
         self.due_at = 0.0
-        """The event loop's time of the next commit."""
+        """The time of the next commit, on the event loop's clock, in seconds."""
         self.committed: Offsets = {}
         """The offsets of the last commit."""
 
     async def run_if_due(self) -> None:
-        """Commit if the interval is over. Raises errors that no retry mends."""
+        """Commit if the interval is over. Raises the errors that are not retriable."""
         if asyncio.get_running_loop().time() >= self.due_at:
             await self.run()
 
     async def run(self, *, is_last: bool = False) -> None:
-        """Commit processed offsets, if they have changed.
+        """Commit the processed offsets if they have changed since the last commit.
 
-        A retriable error is logged, and the next commit tries again. Other errors are raised, but at the last
-        commit (`is_last`) they are only logged.
+        A retriable error is logged, and the next commit tries again. Other errors are raised, except at the
+        last commit (`is_last`), which only logs them.
         """
         self.due_at = asyncio.get_running_loop().time() + self._interval_s
         offsets = self._processed()

@@ -161,12 +161,13 @@ class Consumer:
     ) -> None:
         """Join the group for these topics, or for every topic whose whole name matches the pattern.
 
-        Callbacks get the partitions added or taken away and may `seek`, `pause` and `commit`. They run in the
-        member's task, beside your loop, while nothing of those partitions is handed out. `on_lost` (default:
-        `on_revoked`) gets partitions that may be another member's already. The call does not wait for the
-        assignment: `wait_assigned` does. Calling it again changes the subscription.
+        Callbacks get the partitions that were assigned or revoked, and may `seek`, `pause` and `commit`. They
+        run in the member's task, concurrently with your loop; no records of those partitions are handed out
+        meanwhile. `on_lost` (default: `on_revoked`) gets partitions that may be another member's already. The
+        call does not wait for the assignment: `wait_assigned` does. Calling it again changes the
+        subscription.
 
-        Raises ConfigError without a `group_id`. What ends the membership is raised by the next read.
+        Raises ConfigError without a `group_id`. An error that ends the membership is raised by the next read.
         """
         if self._group_id is None:
             raise ConfigError("group_id", None, "subscribe needs one; use assign without a group")
@@ -198,8 +199,8 @@ class Consumer:
     ) -> None:
         """Read exactly these partitions, without sharing them with a group's other members.
 
-        Reading starts at the given offsets (-2 earliest, -1 latest), without offsets at the group's committed
-        ones. Raises ConfigError after `subscribe`.
+        Reading starts at the given offsets (-2 earliest, -1 latest). Without offsets it starts at the group's
+        committed ones. Raises ConfigError after `subscribe`.
         """
         if self._member is not None:
             raise ConfigError("assign", positions, "not together with subscribe")
@@ -212,25 +213,26 @@ class Consumer:
 
     @property
     def assignment(self) -> set[TopicPartition]:
-        """The partitions read now."""
+        """The partitions that are assigned now."""
         return set(self._owned)
 
     @property
     def member(self) -> GroupMember | None:
-        """The group membership, once subscribed."""
+        """The group membership; None before `subscribe`."""
         return self._member
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the member and its generation, for a transaction's offsets (KIP-447).
+        """Return the member's id and generation, for a transaction's offsets (KIP-447).
 
-        After `assign` it is the group's id alone. Raises RebalanceNeeded while the member has no generation.
+        After `assign` the result has only the group's id. Raises RebalanceNeeded while the member has no
+        generation.
         """
         return self._member.group_metadata() if self._member else GroupMetadata(group_id=self._group())
 
     async def wait_assigned(self) -> set[TopicPartition]:
         """Wait for the first assignment, which may be empty, and return it.
 
-        Raises what ended the membership.
+        Raises the error that ended the membership, if one did.
         """
         if self._member is not None:
             await self._member.wait_joined()
@@ -239,13 +241,13 @@ class Consumer:
     # --- reading ---
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        """Return the consumer: `async for` hands out record after record, for ever."""
+        """Return the consumer: `async for` yields record after record, without an end."""
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        """Return the next record, waiting for it. The one before counts as processed now.
+        """Return the next record; wait until there is one. The record before counts as processed now.
 
-        Raises as `records`. After an error iteration may go on.
+        Raises errors as `records` does. The iteration may continue after an error.
         """
         await self._begin_read()
         while (record := self._next_record()) is None:
@@ -281,17 +283,19 @@ class Consumer:
         max_bytes: int = FETCH_BYTES,
         max_records: int = FETCH_RECORDS,
     ) -> list[Fetched]:
-        """Return whole batches, still compressed: up to about `max_bytes` and `max_records`, one at least.
+        """Return fetched batches, still compressed: at least one, and about `max_bytes` and `max_records` at
+        most.
 
-        Returns an empty list after `timeout_ms`. What is fetched counts as processed at once: commit when it
-        is. Raises as `BatchFetcher.fetch`, and what ended the group membership.
+        Returns an empty list after `timeout_ms`. The batches count as processed at once, so call `commit`
+        only after processing them. Raises errors as `BatchFetcher.fetch` does, and the error that ended the
+        group membership.
         """
         self._give_back(self._records.partitions())
         self._last = ()
         return await self._fetcher.fetch(timeout_ms=timeout_ms, max_bytes=max_bytes, max_records=max_records)
 
     def position(self, tp: TopicPartition) -> int:
-        """Return the next offset to be handed out (-2/-1 while earliest/latest is still looked up).
+        """Return the next offset to be handed out; -2 (earliest) or -1 (latest) until the offset is known.
 
         Raises KeyError if the partition is not assigned.
         """
@@ -299,22 +303,23 @@ class Consumer:
         return self._fetcher.position(tp) if position is None else position
 
     def lag(self, tp: TopicPartition) -> int | None:
-        """Return how many records are not handed out yet; see `BatchFetcher.lag`. None: not known yet."""
+        """Return how many records are not handed out yet, or None if unknown; see `BatchFetcher.lag`."""
         lag = self._fetcher.lag(tp)
         return None if lag is None else lag + self._fetcher.position(tp) - self.position(tp)
 
     def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from `offset` (-2 earliest, -1 latest). The record before it is of `leader_epoch` (-1: any).
+        """Continue reading at `offset` (-2 earliest, -1 latest).
 
-        Raises KeyError if the partition is not assigned.
+        `leader_epoch` is the epoch of the record before `offset`, -1 if it is unknown. Raises KeyError if the
+        partition is not assigned.
         """
         self._forget_records(tp)
         self._fetcher.seek(tp, offset, leader_epoch)
 
     async def seek_to_committed(self, tps: Iterable[TopicPartition] | None = None) -> None:
-        """Go back to the committed offsets of these partitions (default: all assigned ones).
+        """Seek to the committed offsets of these partitions (default: all assigned ones).
 
-        Where none is committed, reading goes on as `auto_offset_reset` says. Use it after an aborted
+        Without a committed offset, reading continues as `auto_offset_reset` says. Use it after an aborted
         transaction. Raises OffsetOutOfRange if no offset is committed and there is no reset.
         """
         positions = await self._starting_positions(self.assignment if tps is None else set(tps))
@@ -323,14 +328,14 @@ class Consumer:
                 self.seek(tp, position.offset, position.leader_epoch)
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these partitions until `resume`, or until they are taken away."""
+        """Hand out no records of these partitions until `resume`, or until they are revoked."""
         tps = set(tps)
         self._give_back(tps)
         self._fetcher.pause(tps)
         self._paused |= tps
 
     def resume(self, tps: Iterable[TopicPartition]) -> None:
-        """End a pause."""
+        """End the pause of these partitions."""
         tps = set(tps)
         self._fetcher.resume(tps)
         self._paused -= tps
@@ -338,14 +343,15 @@ class Consumer:
     # --- offsets ---
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit the given offsets (of each partition the next one to read), by default what was handed out.
+        """Commit the given offsets (the next ones to read), by default those after the records handed out.
 
-        The default is `consumed_offsets`: the record handed out last is included, so call it when that is
-        processed. In a rebalance callback the default is `processed_offsets`, since your loop may be at a
-        record.
+        The default is `consumed_offsets`. It includes the record handed out last, so call `commit` when that
+        record is processed. In a rebalance callback the default is `processed_offsets`, since your loop may
+        still process a record.
 
-        Raises RebalanceNeeded if the partitions may be another member's already: what was read is read again.
-        Raises ConfigError without a `group_id`, and MillstreamError if the coordinator cannot be reached.
+        Raises RebalanceNeeded if the partitions may be another member's already; that member reads the
+        records again. Raises ConfigError without a `group_id`, and MillstreamError if the coordinator cannot
+        be reached.
         """
         if offsets is None:
             offsets = self.processed_offsets() if self._in_callback else self.consumed_offsets()
@@ -356,9 +362,9 @@ class Consumer:
             await commit_offsets(self._client, self._group(), with_epochs)
 
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return of each assigned partition the offset after the last record handed out.
+        """Return the offset after the last record handed out, for each assigned partition.
 
-        Partitions whose start is still looked up are left out.
+        Partitions whose starting offset is not known yet are left out.
         """
         positions = {tp: self.position(tp) for tp in self._owned}
         return {tp: self._with_epoch(tp, offset) for tp, offset in positions.items() if offset >= 0}
@@ -396,7 +402,10 @@ class Consumer:
     # --- life ---
 
     async def close(self) -> None:
-        """Leave the group and stop fetching. Only `enable_auto_commit` commits before (processed offsets)."""
+        """Leave the group and stop fetching.
+
+        It commits only with `enable_auto_commit`, and then the processed offsets.
+        """
         if not self._closing and self._auto_commit is not None and not self._client.closed:
             await self._auto_commit.run(is_last=True)
         self._closing = True
@@ -430,7 +439,10 @@ class Consumer:
             raise
 
     def _next_records(self, max_records: int) -> list[ConsumerRecord]:
-        """Return what is buffered. An error after some records is raised by the next call."""
+        """Return the buffered records, `max_records` at most.
+
+        An error after some records is raised by the next call.
+        """
         records: list[ConsumerRecord] = []
         try:
             while len(records) < max_records and (record := self._next_record()) is not None:
@@ -453,7 +465,7 @@ class Consumer:
         return bool(fetched)
 
     def _give_back(self, tps: Iterable[TopicPartition]) -> None:
-        """Have what is buffered here of these partitions fetched again."""
+        """Drop the buffered records of these partitions, and seek so that they are fetched again."""
         for tp in tps:
             position = self._records.position(tp)
             if position is not None:
@@ -461,7 +473,7 @@ class Consumer:
                 self._fetcher.seek(tp, position, self._fetcher.leader_epoch(tp, position))
 
     def _forget_records(self, tp: TopicPartition) -> None:
-        """Drop what is buffered here of the partition, and forget what of it may be in process."""
+        """Drop the buffered records of the partition, and count its records as processed."""
         self._records.drop(tp)
         self._last = [record for record in self._last if record.topic_partition != tp]
 
@@ -479,7 +491,10 @@ class Consumer:
         )
 
     async def _assigned(self, assignment: bytes, generation: int) -> None:
-        """Add new partitions and give up those taken away (cooperative only); join again after the latter."""
+        """Start to read new partitions, and stop to read those that are revoked.
+
+        An assignment revokes partitions only with cooperative assignors; the member then joins again.
+        """
         new = set(decode_assignment(assignment))
         removed, added = self._owned - new, new - self._owned
         await self._remove_partitions(removed, self._on_revoked)
@@ -504,7 +519,10 @@ class Consumer:
     async def _remove_partitions(
         self, removed: set[TopicPartition], callback: PartitionsCallback | None, *, are_lost: bool = False
     ) -> None:
-        """Call `callback` while the partitions are still assigned and hand out nothing; then stop reading."""
+        """Stop reading partitions; call `callback` first, while they are still assigned.
+
+        No records of the partitions are handed out while the callback runs.
+        """
         removed = set(removed)
         if not removed:
             return
@@ -537,9 +555,9 @@ class Consumer:
             await asyncio.sleep(backoff.next())
 
     async def _starting_positions(self, tps: set[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the committed offsets, or else what `auto_offset_reset` says.
+        """Return the committed offsets; without one, the offset that `auto_offset_reset` says.
 
-        Raises OffsetOutOfRange if that is "none".
+        Raises OffsetOutOfRange if the reset is "none".
         """
         if not tps:
             return {}

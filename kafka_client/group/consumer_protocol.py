@@ -1,4 +1,4 @@
-"""The consumer protocol: subscriptions for the group's leader, and assignments from it (KIP-54, KIP-429)."""
+"""The consumer protocol: subscriptions sent to the group's leader, and its assignments (KIP-54, KIP-429)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_client.wire.messages.consumer_protocol_subscription import ConsumerPr
 
 SUBSCRIPTION_VERSION = 3
 ASSIGNMENT_VERSION = 1
-"""Later versions add no field that is used here, and every consumer reads this one."""
+"""Later versions add no field that is used here, and every consumer can read this version."""
 
 
 class ConsumerProtocol:
@@ -37,7 +37,7 @@ class ConsumerProtocol:
         self._subscription = subscription
 
     def metadata(self) -> bytes:
-        """Return this member's subscription, encoded."""
+        """Return this member's encoded subscription."""
         return encode_subscription(self._subscription())
 
     async def assign(self, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -51,7 +51,7 @@ class ConsumerProtocol:
 
 
 async def partition_counts(client: Client, topics: Iterable[str]) -> dict[str, int]:
-    """Return fresh partition counts; 0 for a topic that does not exist."""
+    """Return the current partition count of each topic, 0 if a topic does not exist."""
     names = set(topics)
     metadata = await client.metadata(names, refresh=True, allow_missing=True)
     return {

@@ -1,4 +1,4 @@
-"""A record as a consumer hands it out."""
+"""A record of a consumer, with its topic, partition and offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_client.topic_partition import TopicPartition
 
 TimestampType = Literal["create_time", "log_append_time"]
 TIMESTAMP_TYPES: tuple[TimestampType, TimestampType] = ("create_time", "log_append_time")
-"""By the bit in a batch's attributes."""
+"""The timestamp types, indexed by the bit in a batch's attributes."""
 
 
 class ConsumerRecord(NamedTuple):
@@ -31,5 +31,5 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition the record is of."""
+        """The topic and partition of the record."""
         return TopicPartition(self.topic, self.partition)

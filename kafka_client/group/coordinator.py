@@ -1,4 +1,4 @@
-"""Requests to a group's coordinator, wherever it is, and the group's committed offsets (KIP-496, KIP-709)."""
+"""Requests to a group's coordinator, and the group's committed offsets (KIP-496, KIP-709)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 async def ask_coordinator(
     client: Client, group_id: str, message: Message, *, lane: str = "", timeout_ms: int | None = None
 ) -> Any:
-    """Send a request to the group's coordinator; after a lost connection the next call looks it up again."""
+    """Send a request to the group's coordinator, and return the response.
+
+    After a lost connection or a timeout the next call looks up the coordinator again.
+    """
     node = await client.coordinator(group_id)
     try:
         return await client.request(message, node=node, lane=lane, timeout_ms=timeout_ms)
@@ -66,9 +69,9 @@ async def commit_offsets(
     group_instance_id: str | None = None,
     lane: str = "",
 ) -> None:
-    """Commit offsets, as a member or (generation -1) from outside a group without members.
+    """Commit offsets as a member, or without a generation (-1) for a group that has no members.
 
-    Raises RebalanceNeeded, Fenced, or KafkaError naming the partition; passing errors are retried.
+    Retriable errors are retried. Raises RebalanceNeeded, Fenced, or KafkaError naming the partition.
     """
     if not offsets:
         return
@@ -121,9 +124,10 @@ async def fetch_offsets(
     require_stable: bool = True,
     lane: str = "",
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a group's committed offsets (`tps` None: all of them), without partitions that have none.
+    """Return the committed offsets of these partitions; None means all partitions of the group.
 
-    `require_stable`: wait for transactions that are about to commit offsets (KIP-447).
+    Partitions without a committed offset are left out. `require_stable`: wait for transactions that are about
+    to commit offsets (KIP-447).
     """
     partitions = None if tps is None else by_topic(tps)
     if partitions is not None and not partitions:

@@ -28,13 +28,13 @@ from kafka_client.topic_partition import TopicPartition
 T = TypeVar("T")
 
 LEAVE_SECONDS = 3.0
-"""How long a close waits for a coordinator that does not answer; without LeaveGroup the session times out."""
+"""Seconds that `close` waits for the coordinator. Without LeaveGroup the session times out."""
 
 AssignmentCallback = Callable[[bytes, int], Awaitable[None] | None]
 
 
 class GroupProtocol(Protocol):
-    """A way to divide the group's work; the group picks one that all members support."""
+    """A protocol that divides the group's work; the coordinator picks one that all members support."""
 
     @property
     def name(self) -> str:
@@ -105,7 +105,7 @@ class GroupMember:
         self._metrics = self._place.metrics
         self._assigned_partitions = assigned_partitions
         self._reported = ExitStack()
-        """Removes this member's metrics."""
+        """The context that removes this member's metrics when it is closed."""
         self._current: tuple[bytes, int] | None = None
         """The assignment and its generation, until it is revoked or lost."""
         self._joined: Joined | None = None
@@ -142,12 +142,15 @@ class GroupMember:
 
     @property
     def leader_id(self) -> str:
-        """Member id of the group's leader in the current generation; during `assign` it is this member's."""
+        """The member id of the leader in the current generation; "" before the first one.
+
+        While `assign` runs it is this member's own id.
+        """
         return self._joined.leader_id if self._joined else ""
 
     @property
     def protocol(self) -> str:
-        """Name of the protocol chosen for the current generation."""
+        """The name of the protocol chosen for the current generation; "" before the first one."""
         return self._joined.protocol if self._joined else ""
 
     @property
@@ -174,8 +177,8 @@ class GroupMember:
     def is_joining(self) -> bool:
         """True from this member's JoinGroup to the assignment, or while it waits for `holding_generation`.
 
-        Commits may be refused meanwhile. With a cooperative protocol work goes on, and is committed
-        afterwards.
+        The coordinator may refuse commits meanwhile. With a cooperative protocol the member continues to
+        work, and commits afterwards.
         """
         return self._joining or self._waits_to_join
 
@@ -183,10 +186,9 @@ class GroupMember:
     def holding_generation(self) -> Iterator[None]:
         """Keep the generation while the body runs, for commits of several steps.
 
-        A rebalance that begins meanwhile is joined after the body. Enter it while not `is_joining`, with no
-        await in between.
-
-        The coordinator waits for the join as long as the rebalance timeout, and no longer.
+        If a rebalance begins meanwhile, the member joins it after the body. Enter the context while not
+        `is_joining`, with no await in between. The coordinator waits for the member for the rebalance
+        timeout, and no longer.
         """
         assert not self.is_joining, "the generation is given up already"
         self._holds += 1
@@ -220,9 +222,9 @@ class GroupMember:
         self.check()
 
     async def close(self, *, leave: bool = True) -> None:
-        """Revoke the assignment, leave the group and stop. Must not be called from a callback.
+        """Revoke the assignment, leave the group and stop. Do not call it from a callback.
 
-        A static member does not leave: the coordinator keeps its place.
+        A static member does not leave: the coordinator keeps its membership until the session times out.
         """
         if self._closed:
             return
@@ -254,10 +256,11 @@ class GroupMember:
         self._rejoin.set()
 
     async def step_out(self, reason: str) -> None:
-        """Leave the group for now because the work has stopped: other members take it over at once.
+        """Leave the group for now, because this member's work has stopped.
 
-        A static member leaves as well, unlike at `close`. `confirm` raises from now on. The next
-        `request_rejoin` reports the assignment as lost and joins again.
+        Other members take over the work at once. A static member leaves as well, unlike at `close`. `confirm`
+        raises RebalanceNeeded from now on. The next `request_rejoin` reports the assignment as lost and joins
+        again.
         """
         if not self._place.member_id:
             return
@@ -274,8 +277,8 @@ class GroupMember:
     async def confirm(self) -> None:
         """Return if a heartbeat was answered within the session timeout; otherwise send one.
 
-        Raises RebalanceNeeded if the partitions may belong to others, as after a process was suspended. Call
-        it before work that must not be done twice.
+        Call it before work that must not be done twice. Raises RebalanceNeeded if the partitions may belong
+        to other members, as after the process was suspended.
         """
         generation = self._place.generation
         if generation != NO_GENERATION and self._now() - self._heard_at < self._session_timeout:
@@ -306,9 +309,10 @@ class GroupMember:
         )
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
-        """Commit offsets (next record to read) under the current generation; from outside if never started.
+        """Commit offsets (of the next records to read) under the current generation.
 
-        Raises RebalanceNeeded if the generation is over: the partitions may belong to another member.
+        A member that was never started commits without a generation. Raises RebalanceNeeded if the generation
+        is over: the partitions may belong to another member.
         """
         self.check()
         if self._tasks and self._place.generation == NO_GENERATION:
@@ -389,9 +393,9 @@ class GroupMember:
                 self._joining = False
 
     async def _wait_until_unheld(self) -> None:
-        """Wait until nobody is within `holding_generation`, which forbids the next generation to begin.
+        """Wait until no caller is within `holding_generation`, so that the next generation may begin.
 
-        If the membership is lost meanwhile, give up the assignment and go on waiting.
+        If the membership is lost meanwhile, give up the assignment and continue to wait.
         """
         self._waits_to_join = True
         try:
@@ -473,7 +477,7 @@ class GroupMember:
     # --- heartbeats ---
 
     async def _beat(self) -> None:
-        """Send heartbeats while there is a generation, also during callbacks; repeat a failed one sooner."""
+        """Send heartbeats while there is a generation, also during callbacks; retry a failed one sooner."""
         backoff = self._client.backoff()
         pause = self._heartbeat_interval
         while True:

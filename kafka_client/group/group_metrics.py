@@ -1,4 +1,4 @@
-"""A group member's counts per request and per rebalance, by Kafka's `consumer-coordinator-metrics`."""
+"""The metrics of a group member, Kafka's `consumer-coordinator-metrics`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kafka_client.metrics.metrics import Values
 from kafka_client.metrics.windowed import Windowed, in_ms
 
 NEVER = -1.0
-"""Seconds since an event that has not happened yet, as in Kafka."""
+"""The seconds since an event that has not happened yet, as in Kafka."""
 
 
 class GroupMetrics:
-    """A member's metrics. Times are in seconds, by `clock`, which only grows."""
+    """A member's metrics, in seconds by `clock`, which is monotonic."""
 
     __slots__ = (
         "_clock",
@@ -35,7 +35,7 @@ class GroupMetrics:
         self.heartbeat, self.commit = Windowed(clock), Windowed(clock)
         self.join, self.sync = Windowed(clock), Windowed(clock)
         self.rebalance = Windowed(clock)
-        """Time from the first request for a generation until `on_assigned` has returned."""
+        """The time from the first request for a generation until `on_assigned` has returned."""
         self.assigned, self.revoked, self.lost = Windowed(clock), Windowed(clock), Windowed(clock)
         """Times of the callbacks."""
         self.failed_rebalances = 0
@@ -43,7 +43,7 @@ class GroupMetrics:
         self._rebalanced_at: float | None = None
 
     def beats(self) -> None:
-        """Note that a heartbeat is sent now."""
+        """Note that a heartbeat is being sent now."""
         self._heartbeat_at = self._clock()
 
     def rebalanced(self) -> None:

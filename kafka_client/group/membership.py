@@ -1,7 +1,7 @@
 """The classic group protocol's requests for one member: join, sync, heartbeat, leave.
 
-Sources: KIP-62, KIP-345, KIP-394. Each call is one exchange with the coordinator and raises the error of its
-answer. `group` decides when to call which.
+Sources: KIP-62, KIP-345, KIP-394. Each method is one exchange with the coordinator, and raises the error of
+the response. `group` decides when to call them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafka_client.wire.messages.sync_group import (
 
 NO_GENERATION = -1
 _JOIN_SLACK_MS = 5_000
-"""Time for the coordinator's answer, which may come only when the rebalance timeout is over."""
+"""Extra time for the response to JoinGroup, which may come only when the rebalance timeout is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Joined:
 
 
 class Membership:
-    """A member's place in a group: its id and generation, and the requests that carry them.
+    """A member's id and generation in a group, and the requests that carry them.
 
-    Joining has a connection of its own: the coordinator holds a JoinGroup back until all have joined, and
-    heartbeats and commits must not queue up behind it.
+    Joining has a connection of its own. The coordinator delays the response to JoinGroup until all members
+    have joined, and heartbeats and commits must not wait behind it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Membership:
         self._join_timeout_ms = max(client.request_timeout_ms, rebalance_timeout_ms + _JOIN_SLACK_MS)
 
     def forget_generation(self) -> None:
-        """Forget the generation, which is over for this member."""
+        """Forget the generation, which has ended for this member."""
         self.generation = NO_GENERATION
 
     def forget_member(self) -> None:
@@ -82,9 +82,10 @@ class Membership:
         self.generation, self.member_id = NO_GENERATION, ""
 
     async def join(self, protocols: Sequence[tuple[str, bytes]]) -> Joined:
-        """Enter the next generation; the coordinator answers when all members have joined.
+        """Join the next generation; the coordinator answers when all members have joined.
 
-        Raises RebalanceNeeded with MEMBER_ID_REQUIRED if the coordinator assigned an id: call again.
+        Raises RebalanceNeeded with MEMBER_ID_REQUIRED if the coordinator has only assigned a member id: call
+        again.
         """
         request = JoinGroupRequest(
             group_id=self._group_id,
@@ -112,7 +113,10 @@ class Membership:
         )
 
     async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
-        """Send all assignments (as the leader), return this member's, and begin the generation."""
+        """Begin the generation that was joined, and return this member's assignment.
+
+        The leader sends the assignments of all members; the other members send none.
+        """
         request = SyncGroupRequest(
             group_id=self._group_id,
             generation_id=joined.generation,
@@ -172,6 +176,6 @@ class Membership:
         self.forget_member()
 
     async def close(self) -> None:
-        """Close the connections; a running join fails."""
+        """Close the connections; a pending join fails."""
         await self._client.close_lane(self._join_lane)
         await self._client.close_lane(self.lane)

@@ -1,4 +1,4 @@
-"""Fetched batches that are handed out record by record."""
+"""The buffer of a consumer's fetched batches, which hands them out record by record."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Deserializer = Callable[[bytes], Any]
 
 
 class RecordBuffer:
-    """The fetched batches that are not handed out yet: one partition's records decoded, others as they came.
+    """The fetched batches that are not handed out yet; only those of one partition are decoded.
 
-    A part of a fetched partition is decoded at a time (`Fetched.parts`), so that memory stays bounded.
+    They are decoded part by part (`Fetched.parts`), so that memory stays bounded.
     """
 
     def __init__(
@@ -31,15 +31,15 @@ class RecordBuffer:
         self._value_deserializer = value_deserializer
         self._on_unreadable = on_unreadable
         self._waiting: deque[Fetched] = deque()
-        """Not decoded yet, in the order of handing out; after `_current`."""
+        """The batches that are not decoded yet, in the order of handing out; they follow `_current`."""
         self._current: Fetched | None = None
         self._parts: Iterator[Part] = iter(())
         self._records: list[Record] = []
-        """The decoded part of `_current`."""
+        """The decoded records of the current part of `_current`."""
         self._index = 0
-        """The next record of `_records`."""
+        """The index of the next record in `_records`."""
         self._part_end = 0
-        """The offset after the decoded part."""
+        """The offset after the current part."""
         self._position = 0
         """The next offset of `_current` to hand out."""
         self._timestamp_type: TimestampType = "create_time"
@@ -48,21 +48,21 @@ class RecordBuffer:
         return self._current is not None or bool(self._waiting)
 
     def put(self, fetched: Iterable[Fetched]) -> None:
-        """Append what was fetched."""
+        """Append fetched batches."""
         self._waiting.extend(fetched)
 
     def position(self, tp: TopicPartition) -> int | None:
-        """Return the next offset of the partition to hand out from here, or None if nothing of it is here."""
+        """Return the partition's next offset to hand out, or None if it has no batch in the buffer."""
         if self._current is not None and self._current.tp == tp:
             return self._position
         return next((fetched.position for fetched in self._waiting if fetched.tp == tp), None)
 
     def partitions(self) -> set[TopicPartition]:
-        """Return the partitions of which something is here."""
+        """Return the partitions that have batches in the buffer."""
         return {fetched.tp for fetched in (self._current, *self._waiting) if fetched is not None}
 
     def drop(self, tp: TopicPartition) -> None:
-        """Drop what is here of the partition."""
+        """Drop the buffered batches of the partition."""
         if self._current is not None and self._current.tp == tp:
             self._end_current()
         if any(fetched.tp == tp for fetched in self._waiting):
@@ -71,8 +71,9 @@ class RecordBuffer:
     def next(self) -> ConsumerRecord | None:
         """Return the next record, or None if there is none.
 
-        Raises UnreadableBatch without `on_unreadable`, and what a deserializer raises, with a note that names
-        the record. `position` of the `current` partition is the record's or batch's offset then.
+        Raises UnreadableBatch for a damaged batch without `on_unreadable`. Raises the error of a
+        deserializer, with a note that names the record. After an error, `position` of the `current` partition
+        is the offset of that record or batch.
         """
         while self._index >= len(self._records):
             if not self._decode_next_part():
@@ -90,11 +91,14 @@ class RecordBuffer:
 
     @property
     def current(self) -> TopicPartition | None:
-        """The partition whose records are handed out now."""
+        """The partition whose records are handed out now, or None."""
         return None if self._current is None else self._current.tp
 
     def _decode_next_part(self) -> bool:
-        """Decode the next part, of the next partition if the current one has no more. False: none is left."""
+        """Decode the next part of the current partition, or go to the next partition.
+
+        Return False if the buffer is empty.
+        """
         if self._current is None:
             if not self._waiting:
                 return False

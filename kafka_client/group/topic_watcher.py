@@ -1,4 +1,4 @@
-"""The topics of a subscription, and the watch for new topics and partitions."""
+"""The topics of a subscription, and the check for new topics and partitions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kafka_client.group.consumer_protocol import ConsumerProtocol, partition_cou
 from kafka_client.group.group import GroupMember
 
 MISSING_TOPIC_CHECK_S = 1.0
-"""How often to look for topics that do not exist yet."""
+"""Seconds between checks for topics that do not exist yet."""
 
 
 class TopicWatcher:
-    """The topics that a group member subscribes to, and a task that has it join again when they change.
+    """The topics that a group member subscribes to, and a task that makes it join again when they change.
 
     `check_s`: seconds between two checks. `failed` is called with an unexpected error that ends the task.
     """
@@ -30,7 +30,7 @@ class TopicWatcher:
         failed: Callable[[BaseException], None],
     ) -> None:
         self.topics: list[str] = []
-        """The subscribed topics, sorted; those that match now, where the subscription is a pattern."""
+        """The subscribed topics, sorted; with a pattern, the topics that matched it at the last check."""
         self._client = client
         self._protocols = protocols
         self._check_s = check_s
@@ -39,13 +39,13 @@ class TopicWatcher:
         self._task: asyncio.Task[None] | None = None
 
     async def subscribe(self, topics: Sequence[str] | re.Pattern[str]) -> None:
-        """Take these topics, or every topic whose whole name matches the pattern."""
+        """Set the subscription: these topics, or every topic whose whole name matches the pattern."""
         self._pattern = topics if isinstance(topics, re.Pattern) else None
         self.topics = [] if isinstance(topics, re.Pattern) else sorted(set(topics))
         await self._match_pattern()
 
     def start(self, member: GroupMember) -> None:
-        """Begin to watch for `member`."""
+        """Start the task that watches the topics for `member`."""
         self._task = asyncio.create_task(self._watch(member), name=f"topics-{self._client.client_id}")
         self._task.add_done_callback(self._ended)
 
@@ -56,7 +56,7 @@ class TopicWatcher:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _match_pattern(self) -> bool:
-        """Find the topics the pattern matches now. Return True if they have changed."""
+        """Find the topics that match the pattern now. Return True if they have changed."""
         if self._pattern is None:
             return False
         topics = (await self._client.metadata(refresh=True)).topics.values()
@@ -69,7 +69,7 @@ class TopicWatcher:
             self._failed(error)
 
     async def _watch(self, member: GroupMember) -> None:
-        """Have the member join again for new matches, new partitions, and a topic that appears."""
+        """Make the member join again after new matches of the pattern, new partitions, or a new topic."""
         pause = min(self._check_s, MISSING_TOPIC_CHECK_S)
         while True:
             await asyncio.sleep(pause)

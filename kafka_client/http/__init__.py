@@ -1,7 +1,7 @@
 """The base of HTTP views: a server in the running event loop, errors as JSON, metrics for Prometheus.
 
-The views themselves belong to their packages. Starlette and uvicorn are the extra `http`: import the modules
-of this package where a view is started, after `check_installed`.
+The views themselves are in other packages. Starlette and uvicorn are the extra `http`: call `check_installed`
+before importing the modules of this package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from kafka_client.errors import MillstreamError
 
 
 def check_installed(setting: str) -> None:
-    """Raise MillstreamError if the HTTP packages are not installed; ``setting`` is what needs them."""
+    """Raise MillstreamError if the HTTP packages are not installed.
+
+    ``setting`` names the setting that needs them, for the error's text.
+    """
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

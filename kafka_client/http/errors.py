@@ -1,4 +1,4 @@
-"""Errors as JSON, in the form of Kafka Connect's REST: ``{"error_code": 404, "message": "..."}``."""
+"""Errors as JSON, as in Kafka Connect's REST API: ``{"error_code": 404, "message": "..."}``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def error_response(status: int, message: str) -> Response:
-    """Return the response to a failed request."""
+    """Return a JSON response with this HTTP status and message."""
     return JSONResponse({"error_code": status, "message": message}, status)
 
 
@@ -27,9 +27,12 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _our_error(request: Request, error: Exception) -> Response:
-    """Answer after a defect; uvicorn logs the error, so that the client does not see its text."""
+    """Return a response with status 500 after an unexpected error.
+
+    The response does not have the error's text; uvicorn logs it.
+    """
     return error_response(500, f"{request.method} {request.url.path} failed: the log says why")
 
 
 EXCEPTION_HANDLERS: dict[Any, Handler] = {HTTPException: _http_error, Exception: _our_error}
-"""Handlers for Starlette's ``exception_handlers``; a view adds those of its own errors."""
+"""Handlers for Starlette's ``exception_handlers``; a view adds handlers for its own errors."""

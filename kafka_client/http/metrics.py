@@ -1,4 +1,4 @@
-"""``GET /metrics``: a registry as Prometheus scrapes it."""
+"""``GET /metrics``: the metrics of a registry, in Prometheus's text format."""
 
 from __future__ import annotations
 

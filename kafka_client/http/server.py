@@ -1,6 +1,6 @@
-"""Serving an ASGI application in the running event loop, from a listener given as host:port.
+"""A server of an ASGI application in the running event loop, on a listener given as host:port.
 
-Signals, logging and the event loop stay the process's own: uvicorn has none of them.
+uvicorn changes neither the signal handlers nor the logging nor the event loop of the process.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import uvicorn
 from kafka_client.errors import MillstreamError
 
 CONNECTIONS_MAX = 200
-"""Connections, or requests at work, beyond which more are answered 503."""
+"""Open connections, or running requests, at most; a further request gets the status 503."""
 SHUTDOWN_SECONDS = 3
-"""Requests at work have so long to end when the server closes."""
+"""Seconds that running requests have to end when the server closes."""
 
 
 class HttpServer:
-    """``listener``: host:port; port 0 is any that is free. `start`, then `close`. ``tls`` makes it HTTPS."""
+    """An HTTP server on ``listener``, which is host:port; port 0 means any free port. ``tls`` makes it HTTPS.
+
+    Call `start`, then `close`.
+    """
 
     def __init__(self, app: Any, listener: str, tls: ssl.SSLContext | None = None) -> None:
         host, _, port = listener.rpartition(":")
         self.host = host.removeprefix("[").removesuffix("]")
         self.port = int(port)
-        """The one it listens on, once it has started."""
+        """The port; after `bind` the one that the server listens on."""
         config = uvicorn.Config(
             app,
             lifespan="off",
@@ -46,7 +49,10 @@ class HttpServer:
         self._ticking: asyncio.Task[None] | None = None
 
     def bind(self) -> None:
-        """Take the port; MillstreamError if somebody has it. Connections wait until `start`."""
+        """Bind and hold the port; connections wait until `start`.
+
+        Raises MillstreamError if the address cannot be bound, for instance because it is in use.
+        """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -63,7 +69,7 @@ class HttpServer:
         self._socket = listening
 
     async def start(self) -> None:
-        """Serve from now on."""
+        """Start to serve requests; bind the port if `bind` was not called."""
         if self._socket is None:
             self.bind()
         assert self._socket is not None
@@ -71,7 +77,7 @@ class HttpServer:
         self._ticking = asyncio.create_task(self._server.main_loop(), name=f"http-{self.port}")
 
     async def close(self) -> None:
-        """Take no more connections, let requests at work end, close; idempotent."""
+        """Stop accepting connections, wait for running requests, and close. Further calls have no effect."""
         ticking, self._ticking = self._ticking, None
         if ticking is not None:
             ticking.cancel()

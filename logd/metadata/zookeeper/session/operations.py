@@ -1,4 +1,7 @@
-"""The requests to ZooKeeper, one class each. `client` translates them for kazoo and adds the chroot to paths."""
+"""The requests to ZooKeeper, one class each.
+
+`client` translates them for kazoo, and adds the chroot to the paths.
+"""
 
 from __future__ import annotations
 
