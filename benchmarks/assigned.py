@@ -43,7 +43,7 @@ def feed(host: str, port: int, topic: str, active: int, rate: float) -> None:
 
 @contextmanager
 def feeding(broker: Broker, topic: str, options: argparse.Namespace, rate: float) -> Iterator[None]:
-    """Run a process that produces while the body runs; none at a rate of 0."""
+    """Run a process that produces while the body runs; at a rate of 0 run none."""
     if not rate:
         yield
         return
@@ -59,9 +59,10 @@ def feeding(broker: Broker, topic: str, options: argparse.Namespace, rate: float
 async def measure(
     broker: Broker, topic: str, options: argparse.Namespace, *, fetch_sessions: bool
 ) -> tuple[float, float, float]:
-    """(CPU in % of a core, requests a second, records a second) of a fetcher of all partitions at their ends.
+    """Return the cost of a fetcher that is assigned all partitions, at their ends.
 
-    It is given as long to settle as it is measured.
+    The result is (CPU in % of a core, requests per second, records per second). The fetcher runs twice for
+    `options.seconds`, and only the second run is measured.
     """
     partitions = [TopicPartition(topic, number) for number in range(options.partitions)]
     async with Client(broker.bootstrap) as client:

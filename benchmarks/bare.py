@@ -80,7 +80,10 @@ async def receive(path: str, batch_at: int) -> None:
 
 
 def send(path: str, piece: int, *, copying: bool) -> None:
-    """Serve one connection: a piece of the file, from its start again at its end, for each byte received."""
+    """Serve one connection: send the next piece of the file for each byte received.
+
+    After its end the file begins again.
+    """
     file = os.open(path, os.O_RDONLY)
     size = os.fstat(file).st_size
     with socket.create_server(("127.0.0.1", 0)) as listener:

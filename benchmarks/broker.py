@@ -17,7 +17,7 @@ from millstream.demo.ports import free_port
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where the broker listens, and the process whose CPU time is read."""
+    """A broker's address, and the process whose CPU time is read."""
 
     host: str
     port: int
@@ -25,7 +25,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port`."""
+        """The address as `host:port`."""
         return f"{self.host}:{self.port}"
 
 

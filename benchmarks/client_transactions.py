@@ -45,7 +45,7 @@ async def write(send: Send, seconds: float) -> int:
 
 
 async def idempotent(bootstrap: str) -> float:
-    """Records a second without transactions."""
+    """Return the records per second that are written without transactions."""
     async with Client(bootstrap) as client, BatchProducer(client) as producer:
         started = time.perf_counter()
         count = await write(producer.send, SECONDS)
@@ -54,7 +54,10 @@ async def idempotent(bootstrap: str) -> float:
 
 
 async def transactional(bootstrap: str, length: float, commits: list[float]) -> float:
-    """Records a second in transactions of `length` seconds; adds the milliseconds that each was closing."""
+    """Return the records per second that are written in transactions of `length` seconds.
+
+    Add the milliseconds that each transaction took to commit to `commits`.
+    """
     async with (
         Client(bootstrap) as client,
         TransactionalProducer(client, f"bench-{uuid.uuid4()}") as producer,

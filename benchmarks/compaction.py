@@ -117,7 +117,7 @@ def _cpu() -> float:
 
 
 def rate(codec: Codec, seed: int, *, codecs: bool = False) -> tuple[float, float]:
-    """MB of log per CPU second of the second round, and per second."""
+    """Return MB of log per CPU second and per second of the second compaction."""
     with tempfile.TemporaryDirectory() as name:
         work = Work(Path(name) / "data")
         work.fill(codec, seed, codecs)

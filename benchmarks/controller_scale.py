@@ -66,7 +66,7 @@ class Cost:
 
     @property
     def total_s(self) -> float:
-        """Until a broker knows, without the network."""
+        """Seconds until a broker has applied the changes, without the network."""
         return self.decide_s + self.write_s + self.encode_s + self.broker_s
 
 
@@ -127,7 +127,7 @@ async def filled(session: Session, elected: Elected, brokers: int, partitions: i
 
 
 async def taken_over(session: Session, elected: Elected, world: World) -> Cost:
-    """Another controller: everything is loaded, and every broker told everything."""
+    """Load all metadata as a new controller, and send every broker a snapshot. Return the cost."""
     cost = Cost()
     live = [each.as_change() for each in world.controller.image.brokers.values()]
     began, used = time.perf_counter(), time.process_time()

@@ -50,7 +50,10 @@ def partition(folder: Path) -> Iterator[Partition]:
 
 
 def cpu_of_produce(folder: Path, batch: bytes, batches: int, runs: int) -> float:
-    """Seconds for so many batches from a client each."""
+    """Return the CPU seconds of appending the batches one by one, as from clients.
+
+    There are `runs` times `batches` batches.
+    """
     with partition(folder) as leader:
         view = memoryview(batch)
         began = time.process_time()
@@ -60,7 +63,10 @@ def cpu_of_produce(folder: Path, batch: bytes, batches: int, runs: int) -> float
 
 
 def cpu_of_copy(folder: Path, batch: bytes, records: int, batches: int, runs: int) -> float:
-    """Seconds for the same in runs; giving the next run its offsets is not counted."""
+    """Return the CPU seconds of appending as many batches as a follower, `batches` of them at a time.
+
+    The time to set the offsets of the batches is not counted.
+    """
     with partition(folder) as follower:
         run = bytearray(batch * batches)
         offset, used = 0, 0.0

@@ -9,13 +9,13 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system seconds of the process so far, its threads and reaped children included."""
+    """Return the user and system seconds of a process so far, with its threads and reaped children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return sum(int(field) for field in fields[11:15]) / _TICK
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident set size of the process."""
+    """Return the resident set size of a process, in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -67,7 +67,7 @@ def cpu_of_bare_loop(kind: str, file: Path) -> float:
 
 
 def fill(broker: Broker) -> int:
-    """Make the topic and fill it; the records it then holds."""
+    """Create the topic and fill it. Return the number of its records."""
     present = raw.create_topic(broker.bootstrap, TOPIC)
     if not present:
         frame, _ = batch_frame(TOPIC)

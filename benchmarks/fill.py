@@ -18,7 +18,7 @@ PARTITIONS_PER_REQUEST = 50
 
 
 class Filler:
-    """Writes rounds of one batch to every partition of a topic, as one idempotent producer does."""
+    """A writer of rounds, each of one batch to every partition of a topic, like an idempotent producer."""
 
     def __init__(self, topic: str, partitions: int) -> None:
         self._producer_id = random.getrandbits(40)

@@ -55,7 +55,11 @@ def main() -> None:
 
 
 def _started(before: str) -> tuple[float, ...]:
-    """Milliseconds: the first one ready, used, the second one ready, used."""
+    """Start two brokers in turn in a new process. Return the ms after which each was ready and used.
+
+    The result is (ready, used) of the first broker and then of the second. A broker is used once a record was
+    written and read.
+    """
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, "-c", _STARTS.format(before=before)],

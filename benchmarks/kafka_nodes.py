@@ -19,7 +19,10 @@ HEAP = "-Xmx1g"
 
 
 class KafkaNodes(Nodes):
-    """`libs`: the folder of Kafka's jars. Every broker is a controller as well."""
+    """A cluster of Apache Kafka's brokers, each of which is also a controller.
+
+    `libs` is the directory of Kafka's jars.
+    """
 
     def __init__(self, folder: Path, libs: Path, count: int, settings: Mapping[str, object]) -> None:
         self.brokers: dict[int, Broker] = {}
@@ -61,7 +64,7 @@ class KafkaNodes(Nodes):
             ]
 
     def start(self, *ids: int) -> None:
-        """Start them, and wait until each says so."""
+        """Start the brokers, and wait until each has reported that it runs."""
         logs = {}
         for id_ in ids:
             logs[id_] = Path(self._commands[id_][-1]).with_suffix(".log")

@@ -36,7 +36,7 @@ def produce(bootstrap: str, topic: str, lines: Path, **settings: str | int) -> N
 
 
 def consume(bootstrap: str, topic: str, count: int) -> None:
-    """Read `count` records from the beginning and throw them away."""
+    """Read `count` records from the beginning and discard them."""
     command = [
         require(),
         "-C",

@@ -24,7 +24,7 @@ TICK_MS = 1_000
 
 
 class Nodes:
-    """`brokers` by their ids, those that were killed included."""
+    """A cluster of logd's brokers; `brokers` are by id, including those that were killed."""
 
     def __init__(self, folder: Path, zookeeper: str, count: int, settings: Mapping[str, object]) -> None:
         self.brokers: dict[int, Broker] = {}
@@ -82,7 +82,7 @@ class Nodes:
         process.stdout.close()
 
     def end(self) -> None:
-        """Kill all: what they wrote is thrown away."""
+        """Kill all brokers; their data is discarded."""
         for id_ in tuple(self._processes):
             self.kill(id_)
 

@@ -44,14 +44,14 @@ def p99_ms(broker: Broker) -> float:
 
 
 def idle_percent(broker: Broker, seconds: float) -> float:
-    """CPU of the broker while nobody asks anything of it, % of one core."""
+    """Return the CPU of the broker without any requests, in % of one core."""
     before = cpu_seconds(broker.pid)
     time.sleep(seconds)
     return (cpu_seconds(broker.pid) - before) / seconds * 100
 
 
 def descriptors(broker: Broker) -> int:
-    """Open descriptors of the broker."""
+    """Return the number of the broker's open file descriptors."""
     return len(list(Path(f"/proc/{broker.pid}/fd").iterdir()))
 
 

@@ -26,7 +26,7 @@ BATCH_RECORDS = 1000
 
 
 def cpu_of_kcat(broker: Broker, topic: str, lines: Path, **settings: str | int) -> float:
-    """Broker CPU seconds while kcat produces the file's lines."""
+    """Return the broker's CPU seconds while kcat produces the file's lines."""
     before = cpu_seconds(broker.pid)
     kcat.produce(broker.bootstrap, topic, lines, **settings)
     return cpu_seconds(broker.pid) - before

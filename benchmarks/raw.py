@@ -60,7 +60,7 @@ def stream(connection: socket.socket, frame: bytes, count: int, *, in_flight: in
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1) -> bool:
-    """Make the topic; whether it was there already."""
+    """Create the topic. Return True if it existed already."""
 
     async def ask() -> bool:
         async with Client(bootstrap) as client:
@@ -88,5 +88,5 @@ def topic_ends(bootstrap: str, topic: str) -> list[int]:
 
 
 def topic_end(bootstrap: str, topic: str) -> int:
-    """Records in the topic: the sum of its partitions' end offsets."""
+    """Return the number of records in the topic, the sum of its partitions' end offsets."""
     return sum(topic_ends(bootstrap, topic))

@@ -30,7 +30,7 @@ TARGETS = {"walk and check": "≥ 50", "columns": "≥ 5", "arrow buffers": "≥
 
 
 def records() -> list[NewRecord]:
-    """Records of about 100 bytes each, with keys of their own."""
+    """Return `RECORDS` records of about 100 bytes each, with different keys."""
     return [(1_700_000_000_000 + n // 7, b"k%07d" % n, b"%080d" % n, ()) for n in range(RECORDS)]
 
 

@@ -52,7 +52,7 @@ class Session:
         self.poll()
 
     def send(self, *topics: FetchTopic, max_wait_ms: int = 0) -> None:
-        """Ask for what is new, with these partitions changed."""
+        """Send a Fetch request of the session, with these partitions changed."""
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=1,
@@ -65,7 +65,7 @@ class Session:
         self._epoch += 1
 
     def receive(self) -> int:
-        """Take the answer; how many partitions it speaks of."""
+        """Read the response. Return the number of partitions in it."""
         (length,) = LENGTH.unpack(self._drain.exactly(4))
         answer = decode_fetch_response(self._drain.exactly(length), VERSION, HEAD)
         assert answer.error_code == 0
@@ -73,13 +73,13 @@ class Session:
         return sum(len(partitions) for _, partitions in answer.topics)
 
     def poll(self, *topics: FetchTopic) -> int:
-        """Ask, and take the answer."""
+        """Send a Fetch request and read its response. Return the number of partitions in it."""
         self.send(*topics)
         return self.receive()
 
 
 def microseconds(broker: Broker, work: Callable[[], object]) -> float:
-    """CPU of the broker for one call of ``work``."""
+    """Return the broker's CPU time for one call of ``work``, in µs."""
     calls, before = 0, cpu_seconds(broker.pid)
     while (used := cpu_seconds(broker.pid) - before) < SECONDS:
         for _ in range(STEP):
@@ -89,7 +89,7 @@ def microseconds(broker: Broker, work: Callable[[], object]) -> float:
 
 
 def wait_until_quiet(broker: Broker) -> None:
-    """Until the background has nothing to flush any more."""
+    """Wait until the broker has nothing left to flush in the background."""
     while True:
         before = cpu_seconds(broker.pid)
         time.sleep(1)

@@ -66,7 +66,7 @@ async def fill(bootstrap: str) -> int:
 
 
 def cpu_of_run(bootstrap: str, name: str, folder: Path) -> float:
-    """CPU seconds of one application from its start to its end."""
+    """Return the CPU seconds of one application from its start to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [
         *(sys.executable, "-m", "millstream", "streams", "run", f"benchmarks.topologies:{name}"),

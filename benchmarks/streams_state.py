@@ -139,7 +139,10 @@ def _commit(store: Any, checkpoint: int) -> None:
 
 
 def _restore(stores: list[CachedStore], keys: int) -> float:
-    """Seconds in `StoreRestore`: the changelog's batches are made beside the clock."""
+    """Return the seconds spent in `StoreRestore`.
+
+    The time to build the changelog's batches is not counted.
+    """
     tp, seconds = TopicPartition("changelog", 0), 0.0
     end = keys + 1
     restores = [StoreRestore(store, 0, end, end, {}) for store in stores]

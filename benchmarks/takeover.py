@@ -38,7 +38,10 @@ BATCH = build_batch([(1_700_000_000_000, None, b"v" * 100, ())])
 
 
 def assignments(partitions: int, *, is_spread: bool) -> Mapping[int, Sequence[int]]:
-    """Replicas of each partition, the leader first."""
+    """Return the replicas of each partition, the leader first.
+
+    If ``is_spread``, the brokers lead in turn; otherwise broker `KILLED` leads every partition.
+    """
     if is_spread:
         return {index: [(index + step) % 3 + 1 for step in range(3)] for index in range(partitions)}
     return {index: [KILLED, *(OTHERS if index % 2 else reversed(OTHERS))] for index in range(partitions)}
@@ -69,7 +72,7 @@ async def written(client: Client, node: int, topic: str, indexes: Sequence[int])
 
 
 async def all_written(client: Client, partitions: int, began: float) -> list[float]:
-    """Seconds after which each partition took a record, in the order they did."""
+    """Return the seconds from `began` until each partition accepted a record, in ascending order."""
     missing, seconds = set(range(partitions)), []
     while missing:
         try:
@@ -91,7 +94,7 @@ async def all_written(client: Client, partitions: int, began: float) -> list[flo
 
 
 class Steady:
-    """Writes to a partition of brokers that live; how long each record took, in seconds."""
+    """A writer to a partition of surviving brokers, with the time that each record took, in seconds."""
 
     def __init__(self, bootstrap: str) -> None:
         self.seconds: list[float] = []
@@ -119,7 +122,7 @@ class Steady:
 
 @contextmanager
 def asking(nodes: Nodes, clients: int) -> Iterator[None]:
-    """Run `clients` clients, half of them at each surviving broker."""
+    """Run `clients` clients while the body runs, half of them at each surviving broker."""
     with ExitStack() as stack:
         for id_ in OTHERS if clients else ():
             bootstrap = nodes.brokers[id_].bootstrap

@@ -55,7 +55,7 @@ class Load:
         self.acknowledged += 1
 
     def write(self, seconds: float) -> None:
-        """Write as fast as it goes for so long; what was written may be on its way still."""
+        """Write as fast as possible for so many seconds. Some records may not be acknowledged on return."""
         produce, poll, delivered = self.producer.produce, self.producer.poll, self._delivered
         end = time.perf_counter() + seconds
         partition = 0
@@ -72,7 +72,7 @@ class Load:
 
 
 def without(bootstrap: str) -> tuple[int, float]:
-    """(records, seconds) without transactions."""
+    """Return (records, seconds) without transactions."""
     load = Load(bootstrap)
     load.producer.list_topics(timeout=10)
     started = time.perf_counter()

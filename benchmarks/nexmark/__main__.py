@@ -29,7 +29,10 @@ EVENTS = 500_000
 
 
 def measure(bootstrap: str, query: Query, events: Sequence[Event], runs: int) -> list[tuple[int, Used]]:
-    """Records taken in and what that used, of each run. Raises `WrongAnswerError`."""
+    """Run a query `runs` times. Return the number of input records and the cost of each run.
+
+    Raises WrongAnswerError if the output is not the model's.
+    """
     records, results = sum(topic_end(bootstrap, topic) for topic in query.inputs), []
     for _ in range(runs):
         before = topic_end(bootstrap, query.output)

@@ -17,10 +17,11 @@ GAP = SIZE = timedelta(seconds=10)
 
 
 def q11() -> Topology:
-    """User sessions: how many bids a person makes until they are away for more than 10 s.
+    """Count the bids in each user session, which ends after 10 s without a bid of the person.
 
-    Key: `bidder start end`, in ms, both ends bids. A session that grows or is merged is deleted, and comes
-    again with its new ends. There is no grace: a bid that comes after its session closed is dropped.
+    Key: `bidder start end`, the times of the first and the last bid in ms. A session that grows or is merged
+    is deleted, and sent again with its new ends. There is no grace: a bid that arrives after its session
+    closed is dropped.
     """
     builder = StreamsBuilder(key_serde=int)
     (

@@ -59,8 +59,9 @@ _STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
 
 
 def longest_auction(events_per_second: int = EVENTS_PER_SECOND) -> timedelta:
-    """Return the longest duration of an auction: twice the time in which as many begin as are open on
-    average.
+    """Return the longest duration of an auction.
+
+    It is twice the time in which as many auctions begin as are open on average.
     """
     events = _OPEN_AUCTIONS * PERIOD // AUCTIONS_PER_PERSON
     return timedelta(milliseconds=2 * (events * 1000 // events_per_second + 1))
@@ -82,7 +83,7 @@ def generate(count: int, *, seed: int = 1, events_per_second: int = EVENTS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """Draws one event; people and auctions are counted from 0."""
+    """A generator of single random events; people and auctions are counted from 0."""
 
     random: Random
     longest_ms: int
@@ -137,10 +138,10 @@ class _Draw:
         return FIRST_ID + self.random.randrange(max(last + 1 - _ACTIVE_PEOPLE, 0), last + 1 + _LEAD)
 
     def _price(self) -> int:
-        """1 to 1,000,000 dollars in cents, each power of ten as likely as another."""
+        """Return 1 to 1,000,000 dollars, in cents; each power of ten is as likely as another."""
         return round(100 * 10 ** (6 * self.random.random()))
 
     def _text(self, length: int) -> str:
-        """Letters, up to a fifth more or fewer than `length`."""
+        """Return random letters, up to a fifth more or fewer than `length`."""
         spread = length // 5
         return "".join(self.random.choices(ascii_lowercase, k=length + self.random.randint(-spread, spread)))

@@ -34,7 +34,7 @@ class HighestBids(msgspec.Struct, frozen=True, gc=False):
 
 
 def q5() -> Topology:
-    """Hot items: the auctions with most bids in the last 10 s, every 2 s; key: the window's start, in ms.
+    """Find the auctions with the most bids in the last 10 s, every 2 s. Key: the window's start, in ms.
 
     The counts by auction are emitted on window close (KIP-825).
     """
@@ -64,7 +64,7 @@ def q5() -> Topology:
 
 
 def q7() -> Topology:
-    """Highest bids: all bids with the highest price of each 10 s; key: the window's start, in ms.
+    """Find all bids with the highest price of each 10 s. Key: the window's start, in ms.
 
     The highest bids of each auction are suppressed until their window closes.
     """

@@ -20,10 +20,10 @@ class LocalItem(msgspec.Struct, frozen=True, gc=False):
 
 
 def q3() -> Topology:
-    """Auctions of category 10 whose sellers live in Oregon, Idaho or California; key: the auction's id.
+    """Join auctions of category 10 with their sellers in Oregon, Idaho or California. Key: the auction's id.
 
-    Whichever of auction and seller comes first, there is a row once both are there. Rows are updates: of
-    one key the last is valid (a person who moved would change the rows of all their auctions). Nothing
+    A row is sent once both auction and seller exist, in whichever order they arrive. Rows are updates: the
+    last row of a key is valid. A person who moved would change the rows of all their auctions. Nothing
     depends on time, and out-of-order events make no difference.
     """
     builder = StreamsBuilder(key_serde=int)

@@ -46,7 +46,7 @@ def q0(events: Events) -> Answer:
 
 
 def q1(events: Events) -> Answer:
-    """Count all bids with prices in euros."""
+    """Count all bids, with prices in euros."""
     return Counter(
         row(bid.auction, msgspec.to_builtins(bid) | {"price": round(bid.price * 0.908)})
         for bid in _bids(events)
@@ -54,7 +54,7 @@ def q1(events: Events) -> Answer:
 
 
 def q2(events: Events) -> Answer:
-    """Auctions 123, 246, ... and the prices bid for them."""
+    """Count the bids for auctions 123, 246, ..., with their prices."""
     return Counter(
         row(bid.auction, {"auction": bid.auction, "price": bid.price})
         for bid in _bids(events)
@@ -63,7 +63,10 @@ def q2(events: Events) -> Answer:
 
 
 def q3(events: Events) -> Answer:
-    """Auction to seller, if both are wanted."""
+    """Return each auction of category 10 with its seller, if the seller is in OR, ID or CA.
+
+    The key is the auction's id.
+    """
     persons, answer = _persons(events), {}
     for auction in _auctions(events):
         seller = persons.get(auction.seller)
@@ -91,7 +94,7 @@ def _mean(prices: Sequence[int]) -> float:
 
 
 def q4(events: Events) -> Answer:
-    """Category to average price."""
+    """Return the average price of the winning bids in each category."""
     prices: defaultdict[int, list[int]] = defaultdict(list)
     for auction, bid in _winning(events):
         prices[auction.category].append(bid.price)
@@ -99,7 +102,7 @@ def q4(events: Events) -> Answer:
 
 
 def q5(events: Events) -> Answer:
-    """Start of the window to its hottest auctions."""
+    """Return the auctions with most bids in each window that has closed, by the window's start in ms."""
     counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
     time = 0
     for bid in _bids(events):
@@ -116,7 +119,7 @@ def q5(events: Events) -> Answer:
 
 
 def q6(events: Events) -> Answer:
-    """Seller to average price of the last ten auctions."""
+    """Return the average price of each seller's last ten auctions."""
     sales: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for auction, bid in _winning(events):
         sales[auction.seller].append((auction.expires, auction.id, bid.price))
@@ -127,7 +130,7 @@ def q6(events: Events) -> Answer:
 
 
 def q7(events: Events) -> Answer:
-    """Start of the window to its highest bids."""
+    """Return the highest bids of each window that has closed, by the window's start in ms."""
     windows: defaultdict[int, list[Bid]] = defaultdict(list)
     time = 0
     for bid in _bids(events):
@@ -144,7 +147,10 @@ def q7(events: Events) -> Answer:
 
 
 def q8(events: Events) -> Answer:
-    """Person and window to the person and the number of auctions, if the two have the window in common."""
+    """Return the number of auctions that each person began in the window in which the person signed up.
+
+    The key is `person window`, with the window's start in ms.
+    """
     persons = _persons(events)
     sold = Counter(
         (auction.seller, auction.date_time // (10 * SECONDS) * 10 * SECONDS) for auction in _auctions(events)
@@ -157,7 +163,7 @@ def q8(events: Events) -> Answer:
 
 
 def q9(events: Events) -> Answer:
-    """Auction to the auction and its winning bid."""
+    """Return each auction with its winning bid, by the auction's id."""
     return {
         auction.id: {"auction": msgspec.to_builtins(auction), "bid": msgspec.to_builtins(bid)}
         for auction, bid in _winning(events)
@@ -165,7 +171,7 @@ def q9(events: Events) -> Answer:
 
 
 def q11(events: Events) -> Answer:
-    """Bidder and session to the number of bids."""
+    """Return the number of bids in each user session, by `bidder start end`, in ms."""
     times: defaultdict[int, list[int]] = defaultdict(list)
     for bid in _bids(events):
         times[bid.bidder].append(bid.date_time)
@@ -183,5 +189,5 @@ def q11(events: Events) -> Answer:
 
 
 def q12(events: Events) -> Answer:
-    """Bidder to the number of bids."""
+    """Return the number of bids of each bidder."""
     return dict(Counter(str(bid.bidder) for bid in _bids(events)))

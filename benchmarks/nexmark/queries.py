@@ -28,7 +28,7 @@ Rows: TypeAlias = Iterable[tuple[Any, Any]]
 
 
 class WrongAnswerError(Exception):
-    """A query's output is not the model's."""
+    """An error: a query's output is not the model's."""
 
 
 def counted(rows: Rows) -> Answer:
@@ -68,7 +68,7 @@ class Query:
 
     @property
     def output(self) -> str:
-        """The topic it writes."""
+        """The name of the output topic."""
         return f"nexmark-{self.name}"
 
     def check(self, rows: Rows, events: Sequence[Event]) -> int:

@@ -27,7 +27,7 @@ CHUNK = 5000
 
 
 class TopicExistsError(Exception):
-    """The broker has such a topic already, with events or results that the model knows nothing of."""
+    """An error: the topic exists already, and may have events or results that the model does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Used:
 
 
 async def fill(bootstrap: str, queries: Iterable[Query], events: Iterable[Event]) -> None:
-    """Make the topics of the events and of the queries' outputs, and write the events."""
+    """Create the topics of the events and of the queries' outputs, and write the events."""
     encode, rest = msgspec.json.Encoder().encode, iter(events)
     async with Client(bootstrap) as client:
         await make_topics(Admin(client), PERSONS, AUCTIONS, BIDS, *(query.output for query in queries))
@@ -56,7 +56,7 @@ async def fill(bootstrap: str, queries: Iterable[Query], events: Iterable[Event]
 
 
 async def make_topics(admin: Admin, *names: str) -> None:
-    """Topics of one partition; raises `TopicExistsError`."""
+    """Create topics of one partition. Raises TopicExistsError if the broker has one of them."""
     there = await admin.list_topics()
     for name in names:
         if name in there:
@@ -69,7 +69,10 @@ async def make_topics(admin: Admin, *names: str) -> None:
 
 
 def run_application(bootstrap: str, query: Query, state: Path) -> Used:
-    """Run a new application over all there is in the topics; raises CalledProcessError if it fails."""
+    """Run a new application until it has read all records of the topics. Return the cost.
+
+    Raises CalledProcessError if the application fails.
+    """
     overrides = (
         f"state.dir={state}",
         "replication.factor=1",
@@ -105,7 +108,7 @@ def _time_of_running(process: subprocess.Popen[bytes]) -> float:
 
 
 async def rows_behind(bootstrap: str, query: Query, offset: int) -> list[tuple[Any, Any]]:
-    """Keys and values of the query's output from an offset to its end."""
+    """Return the keys and values of the query's output, from an offset to its end."""
     sinks = (node for node in query.topology().nodes.values() if isinstance(node, SinkNode))
     sink = next(node for node in sinks if node.topic == query.output)
     key_of, value_of = sink.key_serde.deserialize, sink.value_serde.deserialize

@@ -27,14 +27,14 @@ def _bids() -> tuple[StreamsBuilder, KStream[int, Bid]]:
 
 
 def q0() -> Topology:
-    """Pass-through: every bid, decoded and encoded again."""
+    """Copy every bid, decoded and encoded again."""
     builder, bids = _bids()
     bids.to("nexmark-q0")
     return builder.build()
 
 
 def q1() -> Topology:
-    """Currency conversion: every bid with its price in euros, rounded to whole cents."""
+    """Convert the price of every bid to euros, rounded to whole cents."""
 
     def in_euros(bid: Bid) -> Bid:
         price = round(bid.price * EUROS_PER_DOLLAR)
@@ -46,7 +46,7 @@ def q1() -> Topology:
 
 
 def q2() -> Topology:
-    """Selection: auction and price of the bids for one auction in 123."""
+    """Select the bids for one auction in 123, with auction and price."""
     builder, bids = _bids()
     few = bids.filter(lambda auction, bid: bid.auction % EVERY == 0)
     few.map_values(lambda bid: Price(bid.auction, bid.price)).to("nexmark-q2", value_serde=Price)

@@ -92,8 +92,7 @@ def q4(longest: timedelta = LONGEST) -> Topology:
 
 
 def q6(longest: timedelta = LONGEST) -> Topology:
-    """Compute the average price of the winning bids in each seller's last ten auctions; the key is the
-    seller.
+    """Compute the average price of the winning bids in each seller's last ten auctions. Key: the seller.
 
     The last auctions are those that expire last; at equal times the higher id is later. Results are updates:
     an auction counts from its first bid on, also while it runs.

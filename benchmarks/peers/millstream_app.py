@@ -14,7 +14,7 @@ WARM = 0.1
 
 
 def stateless() -> Topology:
-    """Upper case, and half of it kept."""
+    """Convert values to upper case and drop half of them."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     (
         builder.stream("records")

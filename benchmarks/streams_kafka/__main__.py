@@ -76,7 +76,7 @@ SETTINGS = {
 
 
 class Sample(NamedTuple):
-    """How far a run was at a moment: seconds, CPU seconds, records taken in."""
+    """The progress of a run at a moment: seconds, CPU seconds, records read."""
 
     at: float
     cpu: float

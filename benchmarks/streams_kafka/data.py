@@ -23,9 +23,10 @@ OUTPUTS = ("out", "counts")
 
 
 async def fill(bootstrap: str, scale: float, topics: Container[str] = INPUTS) -> dict[str, int]:
-    """Write those of the inputs; how many records each has.
+    """Write the records of these inputs. Return how many records each has.
 
-    Events go two to a millisecond and others one, from an hour ago on: both take the same time.
+    They begin an hour ago. `events` has two records for each millisecond and `others` one, so that both span
+    the same time.
     """
     drawn, began = random.Random(7), int(time.time() - 3600) * 1000
     counts = {topic: USERS if topic == "users" else int(count * scale) for topic, count in INPUTS.items()}
@@ -49,7 +50,7 @@ async def fill(bootstrap: str, scale: float, topics: Container[str] = INPUTS) ->
 
 
 def create(bootstrap: str) -> None:
-    """Make all topics."""
+    """Create all topics."""
     for topic in (*INPUTS, *OUTPUTS):
         raw.create_topic(bootstrap, topic, PARTITIONS)
 

@@ -104,7 +104,7 @@ def stream_join() -> Topology:
 
 
 def foreign_join() -> Topology:
-    """Orders, each with the user that it names."""
+    """Join each order with the user that it names, by a foreign key."""
     builder = _builder()
     orders, users = builder.table("orders"), builder.table("users")
     joined = orders.join(

@@ -53,7 +53,7 @@ class Side(NamedTuple):
     bootstrap: str
 
     def run(self, phase: str, application: str, folder: Path, records: int, settings: dict[str, str]) -> str:
-        """Start its program and wait for its end; what it printed."""
+        """Run the program to its end. Return the figures that it printed."""
         return subprocess.run(
             [
                 *(*self.program, phase, self.bootstrap, application, str(folder), str(records)),
