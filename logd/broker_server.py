@@ -126,7 +126,7 @@ class BrokerServer:
         await self._server.close()
         await self.broker.stop()
 
-    # Telling
+    # State
 
     def ends(self) -> list[PartitionEnds]:
         """Return the ends of every partition, including internal topics."""

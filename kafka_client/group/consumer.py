@@ -399,7 +399,7 @@ class Consumer:
             return await self._member.committed(tps)
         return await fetch_offsets(self._client, self._group(), tps)
 
-    # --- life ---
+    # --- close ---
 
     async def close(self) -> None:
         """Leave the group and stop fetching.
@@ -477,7 +477,7 @@ class Consumer:
         self._records.drop(tp)
         self._last = [record for record in self._last if record.topic_partition != tp]
 
-    # --- the group's side ---
+    # --- the group's callbacks ---
 
     def _group(self) -> str:
         if self._group_id is None:

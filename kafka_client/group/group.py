@@ -198,7 +198,7 @@ class GroupMember:
             self._holds -= 1
             self._unheld.set()
 
-    # --- life ---
+    # --- start, stop and rejoin ---
 
     async def start(self) -> None:
         """Begin to join in the background. `wait_joined` waits for the first assignment."""
@@ -345,7 +345,7 @@ class GroupMember:
             self._client, self._group_id, tps, require_stable=require_stable, lane=lane
         )
 
-    # --- the circle ---
+    # --- joining, again and again ---
 
     async def _run(self) -> None:
         try:

@@ -53,7 +53,7 @@ def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
         had = set(before.offline_of(number)) if old and old.epoch == broker.epoch else set()
         offline = set(after.offline_of(number))
         if had - offline:
-            yield broker_gone(number)  # no change says that a replica is back: the broker has to be
+            yield broker_gone(number)  # no change adds a replica again, so add the broker again
             had, old = set(), None
         if broker != old:
             yield broker.as_change()

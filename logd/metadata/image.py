@@ -173,7 +173,7 @@ class ClusterImage:
 
     def _forget_partitions(self, topic: TopicImage) -> None:
         if not self.partitions:
-            return  # a standalone broker's
+            return  # a standalone broker has no partitions here
         for index in range(topic.partitions):
             tp = TopicPartition(topic.name, index)
             before = self.partitions.pop(tp, None)
@@ -216,7 +216,7 @@ class ClusterImage:
         if before is None or before.epoch != broker.epoch:
             self.offline.pop(
                 broker.id, None
-            )  # it has started again, and will report again what it cannot serve
+            )  # the broker has restarted, and will report its offline replicas again
         self.brokers[broker.id] = broker
 
     def _apply_offline(self, change: Change) -> None:

@@ -23,7 +23,7 @@ FILE_NAME = "metadata.journal"
 MOVED_NAME = FILE_NAME + ".moved"
 """The name of a journal once all its contents are in ZooKeeper."""
 COMPACT_AT_LINES = 200
-"""A journal shorter than this is left as it is."""
+"""Lines below which a journal is not compacted."""
 
 log = logging.getLogger("logd.metadata")
 
@@ -76,7 +76,10 @@ class JournalStore:
         self._writing = asyncio.Lock()
 
     def load(self) -> ClusterImage:
-        """Replay the journal, cutting off a torn tail; opens it for writing."""
+        """Return the image that the journal's changes build, and open the journal for writing.
+
+        A torn line at the end is cut off. Raises OSError.
+        """
         image = ClusterImage()
         file = self._file = self._disk.open(self._path)
         data = file.read(0, file.size())
@@ -92,7 +95,8 @@ class JournalStore:
         if good < len(data):
             log.warning("%s: cut off %d bytes after a torn write", self._path, len(data) - good)
             file.truncate(good)
-        # What was read is acted on: a power loss must not take back what a killed broker left unsynced.
+        # The broker acts on these changes. A killed broker may have left them unsynced, so sync them: a power
+        # loss must not undo them.
         file.sync()
         self._disk.sync_folder(self._path.parent)
         self._end = good

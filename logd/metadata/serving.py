@@ -72,7 +72,7 @@ class ServingController:
     def _ended(self, running: asyncio.Task[Any]) -> None:
         self._running.discard(running)
         if not running.cancelled():
-            running.exception()  # seen, whether or not somebody still waits for it
+            running.exception()  # retrieve the error, even if no caller waits for it
 
     def resign(self) -> None:
         """Stop deciding, because another controller may have taken over."""
@@ -109,7 +109,7 @@ class ServingController:
             self.resign()
             raise _not_controller(self.controller.epoch) from error
         except BaseException:
-            self.resign()  # called off: nobody knows what of it was written
+            self.resign()  # cancelled: the write may have been carried out in part
             raise
 
 

@@ -81,7 +81,7 @@ def _altered(
     isr = tuple(new.isr)
     _check_isr(new, state)
     if set(isr) == set(state.isr):
-        return state  # as it is: perhaps asked again, since the answer was lost
+        return state  # unchanged: the leader may repeat a request whose answer was lost
     if new.partition_epoch < state.partition_epoch:
         raise KafkaError(
             ErrorCode.INVALID_UPDATE_VERSION,

@@ -42,7 +42,7 @@ class Liveness:
             return self._offline[broker]
         before, now = self._image.brokers.get(broker), self.broker(broker)
         if before is None or now is None or before.epoch != now.epoch:
-            return ()  # it has started again, and says again what it cannot serve
+            return ()  # the broker has restarted, and will report its offline replicas again
         return self._image.offline_of(broker)
 
     def is_shutting_down(self, broker: int) -> bool:

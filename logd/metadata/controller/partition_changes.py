@@ -81,7 +81,7 @@ def with_leader(
         if replica in state.isr and live.can_lead(tp, replica):
             return replace(state, leader=replica)
     if allow_unclean and not any(live.is_online(tp, replica) for replica in state.isr):
-        # Replicas that are only being added come last: they may hold nothing at all.
+        # Replicas that are being added come last: they may have no records yet.
         for replica in (*state.origin, *state.adding):
             if live.can_lead(tp, replica):
                 return replace(state, leader=replica, isr=(replica,))

@@ -73,7 +73,7 @@ def _alter(
     if target is None:
         draft = _cancelled(tp, state)
     else:
-        # Who holds it already may be away for a while; who is new must be there to begin.
+        # A current replica's broker may be stopped for a while; the broker of a new replica must be alive.
         replicas = check_replicas(target, {*image.brokers, *state.origin}, str(tp))
         if not allow_factor_change and len(replicas) != len(state.origin):
             raise KafkaError(

@@ -125,6 +125,6 @@ def _first_states(image: ClusterImage, name: str, first: int, placed: Sequence[R
 def _first_state(tp: TopicPartition, replicas: Replicas, live: Liveness) -> PartitionImage:
     ready = tuple(replica for replica in replicas if live.can_lead(tp, replica))
     if not ready:
-        # All are shutting down: nothing is written yet, and any of them may lead once it is back.
+        # All brokers are shutting down. The partition has no records yet, so any replica may lead later.
         return PartitionImage(replicas=replicas, isr=replicas, leader=NO_LEADER)
     return PartitionImage(replicas=replicas, isr=ready, leader=ready[0])

@@ -50,7 +50,7 @@ class Outbox(Generic[T]):
     def add(self, changes: Sequence[T]) -> None:
         """Queue changes that the controller has applied."""
         if self._begins:
-            return  # the snapshot will have them
+            return  # the snapshot will include these changes
         self._waiting += changes
         if len(self._waiting) > WAITING_MAX:
             self.begin_again()

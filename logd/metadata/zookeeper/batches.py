@@ -67,7 +67,7 @@ async def _write(session: Session, elected: Elected, batch: Sequence[Write]) -> 
         try:
             await fenced(session, elected, batch)
         except MultiFailed as failed:
-            # It may be in the way of itself: one that was lost on the way, and carried out after all.
+            # An earlier attempt, whose answer was lost, may have been carried out and make this one fail.
             if not await _is_written(session, elected, batch):
                 raise failed.error from None
         except ConnectionLost as lost:

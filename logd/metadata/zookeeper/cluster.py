@@ -32,7 +32,7 @@ async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
         try:
             await session.create(paths.CLUSTER_ID, znodes.encode_cluster_id(new_id()))
         except (NodeExists, ConnectionLost):
-            # Somebody was first, or it may have been us: what is there is it.
+            # Another broker may have written an id first, or this one whose answer was lost: read it.
             await session.connected()
 
 

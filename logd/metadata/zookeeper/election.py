@@ -86,7 +86,7 @@ async def elect(session: Session, broker_id: int, now_ms: int) -> Elected | None
     try:
         answers = await session.multi(operations)
     except (MultiFailed, ConnectionLost):
-        # One whose connection was lost may have been carried out, the one before this as well.
+        # This `multi`, or an earlier one whose answer was lost, may have been carried out.
         return await _elected(session, broker_id)
     if session.lease is not lease:
         return await _elected(session, broker_id)
@@ -98,7 +98,7 @@ async def resign(session: Session, elected: Elected) -> None:
     try:
         await session.multi((elected.fence, Delete(paths.CONTROLLER)))
     except (MultiFailed, ConnectionLost) as error:
-        # Somebody else is the controller, or the session ends and takes the znode along.
+        # Another broker is the controller, or ZooKeeper deletes the znode when the session ends.
         log.info("controller epoch %d: nothing to give back (%s)", elected.epoch, error)
 
 
@@ -138,7 +138,7 @@ async def _elected(session: Session, broker_id: int) -> Elected | None:
     if controller is None or controller.ephemeral_owner != lease.session_id:
         return None
     if controller.czxid != stat.mzxid:
-        # Both are written by one transaction: another election came between the two reads.
+        # One transaction writes both, so there was another election between the two reads.
         return None
     return Elected(broker_id, epoch, stat.version, lease)
 
@@ -212,7 +212,7 @@ class Candidate:
                 try:
                     await self._look(watch)
                 except ConnectionLost:
-                    # The session tells when it is there again.
+                    # The session triggers the watch when it is connected again.
                     await watch.changed()
                 except ZooKeeperError as error:
                     if self._session.state is State.CLOSED:
@@ -245,8 +245,8 @@ class Candidate:
             return
         elected = await elect(self._session, self._broker_id, self._wall_clock_ms())
         if elected is not None and elected.epoch == self._given_back:
-            # There was no connection to give it back by. Brokers have heard what was decided in that epoch:
-            # who begins again needs one of its own.
+            # This broker resigned in that epoch, but had no connection to delete the znode. Brokers may have
+            # applied decisions of the epoch, so the next controller needs a new one.
             await resign(self._session, elected)
             elected = None
         if elected is None:

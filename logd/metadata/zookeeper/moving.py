@@ -92,7 +92,7 @@ async def begin(session: Session, move: MoveZnode) -> None:
         try:
             await session.multi(writes)
         except (MultiFailed, ConnectionLost):
-            # Somebody was first, or it was carried out after all: what is there tells.
+            # Another run wrote first, or this write was carried out: `standing` reads which.
             await session.connected()
     if state is Standing.DONE:
         raise ChrootTaken(

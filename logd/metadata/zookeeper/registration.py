@@ -175,7 +175,7 @@ class Registrar:
         if self._last is None or self._last.lease is not self._session.lease:
             return
         try:
-            # Without a look at whose it is: reads wait for a connection, and this may not.
+            # Do not read who owns the znode: reads wait for a connection, and `stop` must not.
             await self._session.delete(paths.broker(self._broker_id))
         except ZooKeeperError as error:
             log.info("the registration goes with its session: %s", error)

@@ -79,7 +79,7 @@ class ZooKeeperStore:
         """
         tree = self._tree
         assert tree is not None, "load comes first"
-        # What is planned is noted in the tree, which is right again only once it is written.
+        # The plan updates the tree, which is valid again only after the changes are written.
         self._tree = None
         plan = Plan(tree, self._elected)
         for number, change in enumerate(changes, 1):
@@ -176,7 +176,7 @@ class Plan:
         """
         if not (children or others):
             return
-        # While it is deleted in several batches it says so, and who comes after goes on with it.
+        # The marker exists while several batches delete the topic, so that a later controller continues.
         marker = [] if paths.deletion(name) in others else [Create(paths.deletion(name))]
         self._parts.append([*marker, *map(Delete, children), *map(Delete, others)])
         if marker:

@@ -73,7 +73,7 @@ class Watch:
         self._flag.set()
 
     def _watch_fired(self, event: Event) -> None:
-        # While it is SUSPENDED nothing can be read.
+        # No read is answered while the session is SUSPENDED.
         if event is not Event.SUSPENDED:
             self._flag.set()
 

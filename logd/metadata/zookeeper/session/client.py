@@ -89,7 +89,7 @@ class Client:
     ) -> None:
         self._settings = settings
         self._notify = notify
-        # As the Java client: each server gets its share of a session, but for one that is alone.
+        # As in Java's client, a server has a share of the session timeout to connect; at most a third.
         share_s = settings.session_timeout_ms / 1000 / max(len(settings.hosts), 3)
         self._handler = Handler(settings.tls, share_s, clock, self._granted)
         self.timeout_ms = 0
@@ -225,7 +225,7 @@ class Client:
         self, operations: Sequence[Write | Check], results: Sequence[Any]
     ) -> tuple[object, Exception | None]:
         for index, result in enumerate(results):
-            # Those before the one that failed are said to be rolled back, those behind it to be inconsistent.
+            # kazoo reports RolledBackError before the failed operation, and RuntimeInconsistency after it.
             if isinstance(result, Exception) and not isinstance(result, exceptions.RolledBackError):
                 return None, MultiFailed(index, _translated(result, operations[index].path))
         chroot = self._settings.chroot
@@ -267,7 +267,7 @@ def _translated(error: BaseException, path: str) -> ZooKeeperError:
             return BadVersion(path)
         case exceptions.NotEmptyError():
             return NotEmpty(path)
-        # Also what is raised of a client that has been closed.
+        # kazoo also raises this error if the client has been closed.
         case exceptions.SessionExpiredError():
             return SessionExpired(f"the session with ZooKeeper ended before it answered for {path}")
         case exceptions.ConnectionLoss() | exceptions.SessionMovedError():

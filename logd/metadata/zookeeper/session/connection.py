@@ -148,7 +148,7 @@ class Connection:
             try:
                 return await self._pipeline.ask(client, operation)
             except ConnectionLost:
-                # What is heard of it comes to the loop right behind this answer.
+                # The event of the lost connection reaches the loop directly after this answer.
                 await asyncio.sleep(0)
 
     async def write(self, operation: Write | Multi) -> Any:
@@ -179,7 +179,7 @@ class Connection:
         try:
             self._loop.call_soon_threadsafe(self._client_changed, client, event)
         except RuntimeError:
-            # The loop is closed: nobody listens any more.
+            # The loop is closed, so there are no listeners.
             return
 
     def _client_changed(self, client: Client, event: ClientEvent) -> None:
@@ -218,12 +218,12 @@ class Connection:
             try:
                 await self._pipeline.ask_at_once(client, NOTHING)
             except MultiFailed:
-                # The chroot is not there yet, or no more; that is told by whatever else is asked.
+                # The chroot does not exist; other requests report that.
                 pass
             except ConnectionLost:
                 return
             except ZooKeeperError as error:
-                # As by a server that has too much to do: the session lives, and the next may be answered.
+                # A server may be overloaded: the session is alive, and the next attempt may succeed.
                 log.warning("ZooKeeper at %s does not renew the lease: %s", self.settings.connect, error)
             except Exception as error:
                 log.error("renewing the lease: unexpected %r", error, exc_info=error)
@@ -275,7 +275,7 @@ class Connection:
         for listener in list(self._listeners.values()):
             try:
                 listener(event)
-            except Exception as error:  # the others are to hear of it all the same
+            except Exception as error:  # call the other listeners nevertheless
                 log.error("told that the session is %s: unexpected %r", event.name, error, exc_info=error)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:

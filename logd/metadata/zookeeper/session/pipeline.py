@@ -105,7 +105,7 @@ class Pipeline:
             try:
                 self._loop.call_soon_threadsafe(self._take)
             except RuntimeError:
-                # The loop is closed: nobody waits any more.
+                # The loop is closed, so no caller waits for the answer.
                 return
 
     def _take(self) -> None:

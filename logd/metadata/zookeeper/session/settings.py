@@ -50,7 +50,7 @@ class ZooKeeperSettings:
         """
         hosts, chroot = parse_connect(connect)
         if set_acl and not digest and tls is None:
-            # As Kafka: without an identity "the creator may do all" would be refused by each server.
+            # As in Kafka: without an identity, ZooKeeper refuses the ACL "the creator may do all".
             raise ConfigError(
                 "zookeeper.set.acl",
                 "true",

@@ -116,7 +116,7 @@ async def _read_partitions(session: Session, tree: Tree) -> None:
         TopicPartition(name, index) for name, topic in tree.topics.items() for index in topic.assignments
     ]
     incomplete = set()
-    # Slice by slice, since nothing else runs in the loop while one is decoded; topics are, one by one.
+    # Read in slices, since no other task of the loop runs while a slice is decoded.
     for begin in range(0, len(partitions), SLICE):
         some = partitions[begin : begin + SLICE]
         values = await session.find_all([paths.state(*tp) for tp in some])
@@ -141,7 +141,7 @@ def _partition(tp: TopicPartition, assignment: Assignment, value: tuple[bytes, i
         "removing": list(assignment.removing),
     }
     if value is None:
-        # Nothing was ever written to it: all its replicas are in sync.
+        # The partition has no records yet, so all its replicas are in sync.
         epochs = {"leader_epoch": UNWRITTEN, "partition_epoch": UNWRITTEN}
         return change | {"isr": list(assignment.replicas), "leader": -1} | epochs
     state = topic_znodes.decode_state(paths.state(*tp), value[0])
@@ -176,7 +176,7 @@ async def _read_broker_configs(session: Session, tree: Tree) -> None:
 
 async def _read_producer_ids(session: Session, tree: Tree) -> None:
     value, stat = await session.get(paths.PRODUCER_ID_BLOCK)
-    # It is made empty, and holds a block once somebody has asked for one.
+    # The znode is created empty, and has a block after the first request for one.
     following = znodes.decode_producer_ids(value).end + 1 if value else 0
     tree.producer_ids = stat.version, following
     tree.changes.append({"type": "producer-ids", "next": following})

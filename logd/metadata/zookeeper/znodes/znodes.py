@@ -235,7 +235,7 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
         raise BadZnode(path, data, str(error), remedy) from None
 
 
-# A single node's move
+# The move of a standalone broker's metadata
 
 
 class MoveZnode(NamedTuple):
@@ -256,7 +256,7 @@ def decode_move(data: bytes) -> MoveZnode:
     return MoveZnode(document.cluster_id, document.broker)
 
 
-# What operators' tools ask for
+# Requests of operators' tools
 
 
 def encode_reassignments(assignments: Mapping[TopicPartition, Iterable[int]]) -> bytes:
@@ -286,7 +286,7 @@ def decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
     return {TopicPartition(each.topic, each.partition) for each in document.partitions}
 
 
-# Their JSON
+# The JSON of the znodes
 
 
 class _Controller(msgspec.Struct):
