@@ -42,7 +42,7 @@ PartitionsCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
 
 
 class Consumer:
-    """Reads topics: record by record, in lists of records, or in whole batches.
+    """A consumer of topics: record by record, in lists of records, or in whole batches.
 
         async with Client("localhost:9092") as client, Consumer(client, "billing") as consumer:
             await consumer.subscribe(["orders"])
@@ -52,30 +52,31 @@ class Consumer:
 
     The settings have Kafka's names, with `_` for `.`:
 
-    `group_id`: members of a group share the partitions of the topics they `subscribe` to. None: no group,
-    partitions come by `assign`, and nothing can be committed.
+    `group_id`: members of a group share the partitions of the topics they `subscribe` to. With None there is
+    no group: use `assign`, and nothing can be committed.
     `assignors`: names in order of preference of "range", "roundrobin", "cooperative-sticky". Partitions are
     kept during a rebalance only if all of them are cooperative.
-    `auto_offset_reset`: where to begin without a committed offset, and to go on when the position is outside
-    the log: "earliest", "latest", or "none" (raise OffsetOutOfRange).
+    `auto_offset_reset`: where to read without a committed offset, or when the position is outside the log:
+    "earliest", "latest", or "none" (raise OffsetOutOfRange).
     `isolation_level`: "read_committed" leaves out records of aborted and open transactions (KIP-98).
-    `enable_auto_commit`: commit what is processed every `auto_commit_interval_ms`; see below. Off by default.
-    `key_deserializer`, `value_deserializer`: make something of a key's or value's bytes, such as
-    `bytes.decode`. None stays None.
-    `on_unreadable`: called with the UnreadableBatch of a damaged batch, which is then passed over. Without
-    it the error is raised, and raised again until a `seek` passes it.
-    `session_timeout_ms`, `heartbeat_interval_ms`: a member not heard of for so long is out of the group;
-    heartbeats are sent in the background. `rebalance_timeout_ms`: time for members to join again.
+    `enable_auto_commit`: commit processed offsets every `auto_commit_interval_ms`; see below. Off by default.
+    `key_deserializer`, `value_deserializer`: convert the bytes of a key or value, for example `bytes.decode`.
+    They are not called for None.
+    `on_unreadable`: called with the UnreadableBatch of a damaged batch, which is then skipped. Without it the
+    error is raised, and raised again until a `seek` passes the batch.
+    `session_timeout_ms`: the coordinator removes a member that sends no heartbeat for so long.
+    `heartbeat_interval_ms`: time between heartbeats, which are sent in the background.
+    `rebalance_timeout_ms`: time for members to join again.
     `group_instance_id`: name of a static member, whose restart causes no rebalance (KIP-345).
-    `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers once it has so much, or after so long.
+    `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers once it has so many bytes, or after so long.
     `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one response.
-    `buffer_max_bytes`: bound of what is fetched ahead.
-    `client_rack`: the reader's rack, by which a replica nearby may be read from (KIP-392).
-    `topic_check_ms`: how often to look for new partitions, and for topics that match a pattern.
+    `buffer_max_bytes`: bound of the fetched bytes that are not handed out yet.
+    `client_rack`: the consumer's rack; with it the consumer may read from a replica nearby (KIP-392).
+    `topic_check_ms`: time between checks for new partitions, and for topics that match a pattern.
 
-    Two offsets of each partition matter. The *consumed* offset is after the last record handed out. The
+    Each partition has two offsets. The *consumed* offset is after the last record handed out. The
     *processed* offset is before the record, or list of `records`, handed out last: a record counts as
-    processed when the next one is asked for. `commit()` commits consumed offsets, so call it when the record
+    processed when the next one is requested. `commit()` commits consumed offsets, so call it when the record
     is processed. Automatic commits, and `commit()` in a rebalance callback, commit processed offsets. A
     record that a crash interrupts is thus read again, never skipped.
     """

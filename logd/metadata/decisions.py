@@ -16,7 +16,7 @@ from logd.metadata.topic_names import CLUSTER_METADATA, check_collision, check_n
 
 REMOTE_STORAGE: Final = "remote.storage.enable"
 PARTITIONS_MAX: Final = 10_000
-"""Most partitions one topic may be created with or grown to, as Kafka bounds them."""
+"""The largest number of partitions of a topic, as in Kafka."""
 
 Alter: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 """Returns the new overrides for the current ones; raises KafkaError to refuse the change."""
@@ -122,7 +122,10 @@ def _check_remote_storage(before: Mapping[str, str], configs: Mapping[str, str])
 
 
 def check_growth(topic: TopicImage, partitions: int) -> None:
-    """Raise KafkaError unless the topic may grow to so many: INVALID_PARTITIONS, POLICY_VIOLATION."""
+    """Raise KafkaError unless the topic may have ``partitions`` partitions.
+
+    The errors are INVALID_PARTITIONS and POLICY_VIOLATION.
+    """
     if partitions <= topic.partitions:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,

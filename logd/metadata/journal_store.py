@@ -1,10 +1,9 @@
 """Cluster metadata of a standalone broker, in one journal file in its first log directory.
 
-    metadata.journal    one write per line: CRC-32 of the JSON as 8 hex digits, a space, a JSON list of
-    changes
+    metadata.journal    a line per write: CRC-32 of the JSON as 8 hex digits, a space, a JSON list of changes
 
-A torn last line (a crash in the middle of a write, never acknowledged) is cut off at load. The journal is
-rewritten through a temporary file and a rename when most of it is history.
+A crash in the middle of a write leaves a torn last line, which was not acknowledged; `load` cuts it off. The
+journal is rewritten through a temporary file and a rename when most of its changes are outdated.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from logd.metadata.image import Change, ClusterImage
 
 FILE_NAME = "metadata.journal"
 MOVED_NAME = FILE_NAME + ".moved"
-"""The name of a journal once all its contents are in ZooKeeper."""
+"""The name of a journal after all its contents were moved to ZooKeeper."""
 COMPACT_AT_LINES = 200
-"""Lines below which a journal is not compacted."""
+"""A journal with fewer lines is not compacted."""
 
 log = logging.getLogger("logd.metadata")
 
@@ -51,7 +50,7 @@ class JournalFile(Protocol):
 
 
 class JournalDisk(Protocol):
-    """The operations on names; every method may raise OSError."""
+    """The operations on names of files; every method may raise OSError."""
 
     def open(self, path: Path) -> JournalFile:
         """Open a file for reading and writing; create it if it does not exist."""
@@ -122,7 +121,7 @@ class JournalStore:
         self._disk.sync_folder(self._path.parent)
 
     async def write(self, changes: list[Change]) -> None:
-        """Append one line and force it to disk; on an error the journal is as it was before."""
+        """Append one line and sync the file; on an error the journal is unchanged. Raises OSError."""
         async with self._writing:
             file = self._file
             assert file is not None, "load comes first"

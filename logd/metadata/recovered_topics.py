@@ -1,8 +1,8 @@
-"""Topics and ids found on disk at a start but missing in the metadata: the changes that add them.
+"""Topics and ids in the logs of a starting broker that its metadata lacks, and the changes that add them.
 
-Logs of unknown topics come from elsewhere, such as a directory that Apache Kafka wrote. Partitions beyond a
-topic's count are of a topic that was added while one of its log directories was offline. Producer ids found
-in logs were handed out by another broker, or by a journal that was lost.
+Logs of unknown topics were written elsewhere, for instance by Apache Kafka. Partitions beyond a topic's count
+were added while one of the log directories was offline. Unknown producer ids were given out by another
+broker, or before a journal was lost.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def recovered_changes(
 
 
 def beyond(next_producer_id: int, producer_ids: Iterable[int]) -> int:
-    """Return the next producer id to hand out, when the logs contain these ids.
+    """Return the next producer id to give out, when the logs contain these ids.
 
-    If an id were given twice, the second producer's first batch would be a duplicate of the first one's:
-    acknowledged, and never stored. Ids that a log's producer state has forgotten
+    If an id were given twice, the second producer's first batch would count as a duplicate of the first
+    one's: acknowledged, but never stored. Ids that a log's producer state has forgotten
     (``producer.id.expiration.ms``) do no harm, since none of their batches is remembered.
     """
     highest = max(producer_ids, default=-1)
@@ -59,7 +59,7 @@ def beyond(next_producer_id: int, producer_ids: Iterable[int]) -> int:
 
 
 def beyond_unread(next_producer_id: int, producer_ids: Iterable[int]) -> int:
-    """Return the next producer id to hand out, when unreadable logs may hold ids of another cluster.
+    """Return the next producer id to give out, when unreadable logs may hold ids of another cluster.
 
     The result is above all of them: a cluster that gives a thousand ids a second needs 34 years for so many.
     The skipped ids are no loss: there are eight million times as many, and a start skips them at most once.

@@ -27,7 +27,7 @@ from logd.metadata.image import (
 )
 
 Touched: TypeAlias = dict[TopicPartition, set[int]]
-"""Partitions to be checked, each with those of its replicas that have started again."""
+"""The partitions to check, each with its replicas that have restarted."""
 
 
 def change_brokers(

@@ -13,10 +13,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T_co]):
-    """``changes`` are to be written and then applied in this order; ``answer`` may be sent after that.
+    """A decision: the changes to write, and the answer to the request.
 
-    Changes of partitions come before the change of the broker that caused them. If a write breaks off in
-    between, the broker's change is missing, so the controller decides about the broker again.
+    ``changes`` are written and then applied in this order; ``answer`` may be sent after that. Changes of
+    partitions come before the change of the broker that caused them. If a write breaks off in between, the
+    broker's change is missing, so the controller decides about the broker again.
 
     ``unclean`` are the partitions whose new leader was not in sync: records may be lost there.
     """

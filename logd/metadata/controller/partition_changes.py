@@ -40,7 +40,7 @@ class PartitionChangeBuilder:
         self._decided: dict[TopicPartition, PartitionImage] = {}
 
     def state(self, tp: TopicPartition) -> PartitionImage | None:
-        """Return the partition's state with the decisions made so far."""
+        """Return the partition's state with the decisions made so far; None if it is unknown."""
         return self._decided.get(tp) or self._image.partitions.get(tp)
 
     def settle(

@@ -19,9 +19,9 @@ Replicas = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The start of a placement: numbers from 0, taken modulo the brokers; random ones for a new topic.
+    """The start of a placement: numbers from 0, taken modulo the brokers; random for a new topic.
 
-    ``index`` chooses the first partition's first replica, ``shift`` its followers' distance.
+    ``index`` chooses the first partition's first replica, ``shift`` the distance of its followers.
     """
 
     index: int
@@ -33,7 +33,7 @@ def place(
 ) -> list[Replicas]:
     """Return the replicas of `partitions` partitions, counted from ``first_partition``.
 
-    Racks count if every broker has one. Raises KafkaError(INVALID_REPLICATION_FACTOR).
+    Racks are used if every broker has one. Raises KafkaError(INVALID_REPLICATION_FACTOR).
     """
     check_factor(factor, len(brokers))
     racks = {broker.id: broker.rack for broker in sorted(brokers, key=lambda broker: broker.id)}

@@ -17,7 +17,7 @@ from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths
 
 BATCH_BYTES_MAX: Final = 512 * 1024
-"""Most bytes of one `multi`: half of ZooKeeper's limit, since its servers add data of their own."""
+"""The most bytes of one `multi`: half of ZooKeeper's limit, since its servers add data of their own."""
 BATCH_OPERATIONS_MAX: Final = 500
 """Most operations of one `multi`: ZooKeeper does nothing else meanwhile, and kazoo packs it in one go."""
 OPERATION_BYTES_MAX: Final = 1_000_000
@@ -100,8 +100,8 @@ async def _is_written(session: Session, elected: Elected, batch: Sequence[Write]
 def _witness(batch: Sequence[Write]) -> Write:
     """Return an operation whose effect can be seen afterwards.
 
-    It is not one that a later operation undoes. If possible it is not one that creates an empty znode, which
-    an operator may have created.
+    No later operation of the batch undoes it. If possible it does not create an empty znode, since an
+    operator may have created the same.
     """
     last: dict[str, Write] = {}
     undone = set()

@@ -76,7 +76,7 @@ Answered: TypeAlias = Callable[[object, Exception | None], None]
 
 
 class Client:
-    """A client of ZooKeeper with one session. Call `start`; `notify` is called from kazoo's thread.
+    """A client of ZooKeeper with one session. Call `start`; kazoo's thread calls `notify`.
 
     After EXPIRED only CLOSED is reported. `close` blocks: call it from a thread, once, also after EXPIRED.
     """
@@ -193,7 +193,7 @@ class Client:
         return transaction.commit_async()
 
     def _below(self, path: str) -> str:
-        """Return the path below the chroot; the chroot itself for `/`."""
+        """Return the path in the ensemble, with the chroot; for `/` the chroot itself."""
         return self._settings.chroot + path if path != "/" else self._settings.chroot or "/"
 
     def _acl(self, path: str) -> list[Any]:

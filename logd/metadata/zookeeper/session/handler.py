@@ -97,7 +97,7 @@ class Handler(SequentialThreadingHandler):
 
 
 class _Overheard:
-    """A connection that notes the session timeout granted in the first answer; kazoo reads it itself."""
+    """A connection that reports the session timeout in the first answer, before kazoo reads it."""
 
     def __init__(self, connection: socket.socket, granted: Callable[[int], None]) -> None:
         self._connection = connection

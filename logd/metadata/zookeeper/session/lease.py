@@ -24,15 +24,15 @@ from typing import Final
 SAFE_PART: Final = 0.95
 """The part of a timeout that counts; the rest allows for clocks of different speeds."""
 TOLD_WITHIN: Final = 0.25
-"""The longest time in which a follower reports a session to the leader, as part of a timeout."""
+"""The longest time until a follower reports a session to the leader, as a part of the timeout."""
 APART: Final = 0.05
 """Requests closer together than this part of a timeout count as one."""
 
 
 class Lease:
-    """The lease of one session, which began at `begun_at` (s) or later and has a timeout (s).
+    """The lease of one session, which began at `begun_at` or later; times are in seconds.
 
-    Once over, a lease is never held again: the next session has a lease of its own.
+    A lease that is over is never held again: the next session has a lease of its own.
     """
 
     __slots__ = ("_sent", "_timeout", "_until", "session_id")
@@ -50,7 +50,10 @@ class Lease:
         return self._until
 
     def renew(self, sent_at: float) -> None:
-        """Note the answer to a write that was sent at `sent_at` or later. An older write shortens nothing."""
+        """Renew the lease after the answer to a write that was sent at `sent_at` or later, in seconds.
+
+        An older write than the last one does not shorten the lease.
+        """
         sent, delivered_by = self._sent, sent_at - self._timeout * TOLD_WITHIN
         if sent_at >= sent[-1] + self._timeout * APART:
             sent.append(sent_at)
