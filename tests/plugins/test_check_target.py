@@ -1,4 +1,4 @@
-"""What `check_target` of our connectors says before a start: `millstream connect dry-run` shows it."""
+"""`check_target` of our connectors, before a start: `millstream connect dry-run` shows its errors."""
 
 import sqlite3
 
