@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -108,6 +109,12 @@ def postgres() -> Iterator[Server | None]:
             yield server
 
 
+def _is_listening(path: Path) -> bool:
+    """Return True if a server takes connections at a Unix socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def mariadb() -> Iterator[Server | None]:
     """Run MariaDB; None if it is not installed."""
@@ -136,6 +143,8 @@ def mariadb() -> Iterator[Server | None]:
         with _process(command, options, folder):
             admin = sa.URL.create("mariadb+pymysql", "root", host="127.0.0.1", port=port)
             server = Server("mariadb", port, admin.set(query={"unix_socket": f"{folder}/socket"}))
+            # PyMySQL leaves a socket open that could not be connected.
+            wait_for(lambda: _is_listening(folder / "socket"))
             wait_for(server.answers)
             with server.admin.begin() as connection:
                 connection.exec_driver_sql("CREATE DATABASE test CHARACTER SET utf8mb4")
