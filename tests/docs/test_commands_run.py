@@ -28,6 +28,8 @@ ELSEWHERE = {
 
 PAGES_ELSEWHERE = {
     "cluster.md": "tests/docs/test_cluster_page.py, in their order",
+    "connect-distributed.md": "tests/connect/integration/test_distributed.py, with ports that are free",
+    "connect-errors.md": "tests/connect/integration/test_dead_letters.py, with dead letters to show",
     "tutorial.md": "tests/docs/test_tutorial.py, in their order",
 }
 """Pages whose commands are run in another place; their files are not for the other pages' commands."""
