@@ -58,6 +58,8 @@ class HttpServer:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self.host, self.port))
+            # Two processes may bind one port at the same time as long as neither listens.
+            listening.listen(CONNECTIONS_MAX)
         except OSError as error:
             listening.close()
             raise MillstreamError(

@@ -18,6 +18,8 @@ import pytest
 import typer
 
 from connect.config import SinkConfig, SourceConfig, unknown_keys
+from connect.config.rest import RestConfig
+from connect.distributed import DistributedConfig
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import connector_type
 from kafka_client.java_properties import parse_properties
@@ -30,6 +32,7 @@ from tests.docs.pages import PAGES, ROOT, Block, all_blocks, blocks
 PYTHON = all_blocks("python")
 DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 PREFIXES = (*WorkerConfig.PREFIXES, "topic.creation.", "spark.")
+WORKER_PREFIXES = (*WorkerConfig.PREFIXES, *RestConfig.PREFIXES)
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.place)
@@ -86,7 +89,7 @@ def test_commands_parse(block: Block, line: str) -> None:
     elif program == "millstream":
         parse(words)
     else:
-        assert program in ("pip", "kcat"), f"{block.place}: what is {program}?"
+        assert program in ("pip", "kcat", "curl"), f"{block.place}: what is {program}?"
 
 
 def parse(words: list[str]) -> None:
@@ -107,12 +110,15 @@ def test_configs_are_accepted(block: Block) -> None:
         declarations = [SourceConfig if connector_type(plugin) == "source" else SinkConfig, plugin.CONFIG]
         for declaration in declarations:
             declaration.parse(settings)
-        assert unknown_keys(declarations, settings, PREFIXES) == {}
+        assert unknown_keys(declarations, settings, (*PREFIXES, *plugin.CONFIG.PREFIXES)) == {}
     elif "clusters" in settings:
         assert parse_links(settings)
-    elif "offset.storage.file.filename" in settings:
+    elif "group.id" in settings:
+        DistributedConfig.parse(settings)
+        assert unknown_keys([DistributedConfig, RestConfig], settings, DistributedConfig.PREFIXES) == {}
+    elif settings.keys() & {"offset.storage.file.filename", "listeners", "value.converter"}:
         WorkerConfig.parse(settings)
-        assert unknown_keys([WorkerConfig], settings, WorkerConfig.PREFIXES) == {}
+        assert unknown_keys([WorkerConfig, RestConfig], settings, WORKER_PREFIXES) == {}
     else:
         assert from_properties(settings).warnings == []
 
