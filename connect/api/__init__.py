@@ -16,7 +16,7 @@ from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.sink_functions import sink
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
 from connect.api.transform import Predicate, Transform
-from connect.config import Config, Password, SinkConfig, SourceConfig, setting
+from connect.config import Config, Password, SinkConfig, SourceConfig, at_least, setting
 from connect.errors import ConfigError, ConnectError, DataError, NotFound, PartitionsFenced, RetriableError
 from kafka_client import RecordMetadata, TopicPartition
 
@@ -56,6 +56,7 @@ __all__ = [
     "TopicPartition",
     "Transform",
     "Type",
+    "at_least",
     "schema",
     "setting",
     "sink",

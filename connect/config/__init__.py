@@ -1,5 +1,6 @@
 """Settings of workers, connectors and converters, declared once as typed classes."""
 
+from connect.config.checks import at_least
 from connect.config.connector import (
     REFUSED,
     WITHOUT_EFFECT,
@@ -23,6 +24,7 @@ __all__ = [
     "Password",
     "SinkConfig",
     "SourceConfig",
+    "at_least",
     "definitions",
     "document",
     "error_text",

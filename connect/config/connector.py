@@ -6,15 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from connect.config.checks import at_least
 from connect.config.declaration import Config
 from connect.config.errors import ErrorsConfig
 from connect.config.setting import setting
 from kafka_client.errors import ConfigError
-
-
-def _at_least_one(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
 
 
 class ConnectorConfig(Config):
@@ -29,7 +25,7 @@ class ConnectorConfig(Config):
         group="Common",
         kind="STRING",
     )
-    tasks_max: int = setting("How many tasks at most.", default=1, group="Common", check=_at_least_one)
+    tasks_max: int = setting("How many tasks at most.", default=1, group="Common", check=at_least(1))
     key_converter: str | None = setting(
         "Converter of keys; the worker's if not set.", default=None, group="Common"
     )
@@ -63,10 +59,10 @@ class SinkConfig(ErrorsConfig, ConnectorConfig):
         "About how many bytes of keys and values one `put` gets at most; a single record may have more.",
         default=16 << 20,
         importance="LOW",
-        check=_at_least_one,
+        check=at_least(1),
     )
     poll_interval_ms: int = setting(
-        "How often a range sink is offered new offsets.", default=1000, importance="LOW", check=_at_least_one
+        "How often a range sink is offered new offsets.", default=1000, importance="LOW", check=at_least(1)
     )
 
     @property

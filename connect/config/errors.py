@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from connect.config.checks import at_least
 from connect.config.declaration import Config
 from connect.config.setting import setting
-
-
-def _at_least_one(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _from_minus_one(value: int) -> None:
-    if value < -1:
-        raise ValueError("must be -1 or more")
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 class ErrorsConfig(Config):
@@ -31,14 +17,14 @@ class ErrorsConfig(Config):
         default=0,
         group="Errors",
         kind="LONG",
-        check=_from_minus_one,
+        check=at_least(-1),
     )
     errors_retry_delay_max_ms: int = setting(
         "The longest pause between two such tries, in ms.",
         default=60_000,
         group="Errors",
         kind="LONG",
-        check=_at_least_one,
+        check=at_least(1),
     )
     errors_tolerance: Literal["none", "all"] = setting(
         "`all`: leave out records that fail and batches that cannot be read, and count them; `none`: fail.",
@@ -62,7 +48,7 @@ class ErrorsConfig(Config):
         "Replication factor of that topic when the task creates it; -1: the broker's default.",
         default=3,
         group="Errors",
-        check=_from_minus_one,
+        check=at_least(-1),
     )
     errors_deadletterqueue_context_headers_enable: bool = setting(
         "Give dead letters headers that say where a record comes from and what its error is.",
@@ -75,28 +61,28 @@ class ErrorsConfig(Config):
         default=3,
         importance="LOW",
         group="Errors",
-        check=_not_negative,
+        check=at_least(0),
     )
     errors_restart_backoff_ms: int = setting(
         "The pause before the first such start, in ms; it doubles with each.",
         default=10_000,
         importance="LOW",
         group="Errors",
-        check=_at_least_one,
+        check=at_least(1),
     )
     errors_restart_backoff_max_ms: int = setting(
         "The longest pause before such a start, in ms.",
         default=300_000,
         importance="LOW",
         group="Errors",
-        check=_at_least_one,
+        check=at_least(1),
     )
     errors_restart_reset_ms: int = setting(
         "A task that ran so long before it failed, in ms, has all its starts again.",
         default=600_000,
         importance="LOW",
         group="Errors",
-        check=_at_least_one,
+        check=at_least(1),
     )
 
     @property

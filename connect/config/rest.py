@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from connect.config.checks import at_least
 from connect.config.declaration import Config
 from connect.config.setting import setting
 from kafka_client.errors import ConfigError
@@ -14,11 +15,6 @@ _SCHEMES = ("http", "https")
 def _port(value: int) -> None:
     if not 1 <= value <= 65_535:
         raise ValueError("must be a port, 1 to 65535")
-
-
-def _positive(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
 
 
 def _listeners(value: list[str]) -> None:
@@ -97,7 +93,7 @@ class RestConfig(Config):
         kind="LONG",
         importance="LOW",
         group="REST",
-        check=_positive,
+        check=at_least(1),
     )
     topic_tracking_enable: bool = setting(
         "Whether `/connectors/{name}/topics` answers (KIP-558).", default=True, importance="LOW", group="REST"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from connect.config import setting
+from connect.config.checks import at_least
 from connect.group.messages import PROTOCOLS
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import InternalTopic
@@ -12,16 +13,6 @@ from kafka_client.errors import ConfigError
 
 _MODES = {"eager": "default", "compatible": "compatible", "sessioned": "sessioned"}
 """The values of `connect.protocol`, each with the preferred one of its protocols."""
-
-
-def _positive(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 def _named(value: str) -> None:
@@ -74,22 +65,22 @@ class DistributedConfig(WorkerConfig):
         "Time without a heartbeat after which a worker is no longer in the group.",
         default=10_000,
         importance="HIGH",
-        check=_positive,
+        check=at_least(1),
     )
     heartbeat_interval_ms: int = setting(
-        "Time between two heartbeats.", default=3_000, importance="HIGH", check=_positive
+        "Time between two heartbeats.", default=3_000, importance="HIGH", check=at_least(1)
     )
     rebalance_timeout_ms: int = setting(
         "How long a rebalance waits for a worker to stop tasks.",
         default=60_000,
         importance="HIGH",
-        check=_positive,
+        check=at_least(1),
     )
     scheduled_rebalance_max_delay_ms: int = setting(
         "How long the connectors and tasks of a worker that left wait for its return.",
         default=300_000,
         importance="LOW",
-        check=_not_negative,
+        check=at_least(0),
     )
     connect_protocol: str = setting(
         "Protocol of the group: sessioned, compatible or eager.",
@@ -100,16 +91,16 @@ class DistributedConfig(WorkerConfig):
     worker_sync_timeout_ms: int = setting(
         "How long a worker that lacks configs may take to read them before it leaves the group.",
         default=3_000,
-        check=_positive,
+        check=at_least(1),
     )
     worker_unsync_backoff_ms: int = setting(
-        "How long such a worker stays out of the group.", default=300_000, check=_not_negative
+        "How long such a worker stays out of the group.", default=300_000, check=at_least(0)
     )
     inter_worker_key_ttl_ms: int = setting(
         "Life time of the key that signs requests between workers.",
         default=3_600_000,
         importance="LOW",
-        check=_positive,
+        check=at_least(1),
     )
     inter_worker_signature_algorithm: str = setting(
         "Algorithm of such signatures.", default="HmacSHA256", importance="LOW"

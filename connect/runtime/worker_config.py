@@ -6,19 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from connect.config import Config, setting
+from connect.config.checks import at_least
 from connect.config.providers import ConfigProviders, hidden
 from connect.runtime.override_policy import check_policy
 from kafka_client.errors import ConfigError
-
-
-def _positive(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 class WorkerConfig(Config):
@@ -38,16 +29,16 @@ class WorkerConfig(Config):
         "File of the source offsets.", default="connect.offsets", importance="HIGH"
     )
     offset_flush_interval_ms: int = setting(
-        "How often offsets are committed.", default=60_000, kind="LONG", check=_positive
+        "How often offsets are committed.", default=60_000, kind="LONG", check=at_least(1)
     )
     offset_flush_timeout_ms: int = setting(
-        "How long a stopping source waits for what it sent.", default=5_000, kind="LONG", check=_not_negative
+        "How long a stopping source waits for what it sent.", default=5_000, kind="LONG", check=at_least(0)
     )
     task_shutdown_graceful_timeout_ms: int = setting(
         "How long a stopping task may take before it is abandoned.",
         default=5_000,
         kind="LONG",
-        check=_not_negative,
+        check=at_least(0),
     )
     topic_creation_enable: bool = setting(
         "Whether connectors may say how their topics are created (KIP-158).", default=True, importance="LOW"

@@ -5,12 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from connect.api import Config, SinkConnector, SinkRecord, SinkTask, setting
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
+from connect.api import Config, SinkConnector, SinkRecord, SinkTask, at_least, setting
 
 
 class BlackholeConfig(Config):
@@ -20,7 +15,7 @@ class BlackholeConfig(Config):
         "How long each batch takes, to see a slow target's effect; in ms.",
         default=0,
         importance="LOW",
-        check=_not_negative,
+        check=at_least(0),
     )
 
 

@@ -6,19 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from connect.api import Config, ConfigError, setting
+from connect.api import Config, ConfigError, at_least, setting
 from plugins.datagen.fields import record_of
 from plugins.datagen.quickstarts import QUICKSTARTS
-
-
-def _at_least_one(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: float) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 class DatagenConfig(Config):
@@ -44,14 +34,14 @@ class DatagenConfig(Config):
         "The field whose value is the record's key; the quickstart's own if not set.", default=None
     )
     iterations: int = setting("Records of each task; the source ends then. -1: no end.", default=-1)
-    rate: float = setting("Records per second of each task; 0: no bound.", default=0.0, check=_not_negative)
+    rate: float = setting("Records per second of each task; 0: no bound.", default=0.0, check=at_least(0))
     max_interval: int = setting(
         "Wait a random time up to this between two records, in ms; 0: do not wait.",
         default=0,
-        check=_not_negative,
+        check=at_least(0),
     )
     random_seed: int = setting("The seed of the records' contents.", default=0, kind="LONG")
-    batch_size: int = setting("Records per poll at most.", default=1000, check=_at_least_one)
+    batch_size: int = setting("Records per poll at most.", default=1000, check=at_least(1))
 
     def check(self) -> None:
         """Raise ConfigError for settings that do not fit together."""

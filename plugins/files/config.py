@@ -5,23 +5,12 @@ from __future__ import annotations
 import codecs
 from typing import Literal
 
-from connect.api import Config, ConfigError, setting
+from connect.api import Config, ConfigError, at_least, setting
 
 
 def _at_most_one_character(text: str) -> None:
     if len(text) > 1:
         raise ValueError("must be one character, or empty")
-
-
-def at_least_one(value: int) -> None:
-    """Check a setting: raise ValueError for a number below 1."""
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 def _line_encoding(name: str) -> None:
@@ -76,12 +65,12 @@ class FilesSourceConfig(Config):
         default=None,
     )
     encoding: str = setting("The files' character encoding.", default="UTF-8", check=_line_encoding)
-    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least_one)
+    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least(1))
     watch_interval_ms: int = setting(
         "How often patterns are looked through for new files.",
         default=5000,
         importance="LOW",
-        check=at_least_one,
+        check=at_least(1),
     )
     csv_delimiter: str = setting("What stands between cells; `\\t` is a tab.", default=",", group="CSV")
     csv_quote: str = setting(
@@ -143,21 +132,21 @@ class FilesSinkConfig(Config):
         default="value",
     )
     file_records_max: int = setting(
-        "A file covers at most this many offsets.", default=10_000, check=at_least_one
+        "A file covers at most this many offsets.", default=10_000, check=at_least(1)
     )
     file_interval_ms: int = setting(
         "How long a file takes records. 0: up to the next commit, every `offset.flush.interval.ms`. Records "
         "wait in memory, their offsets are committed with the file.",
         default=0,
         kind="LONG",
-        check=_not_negative,
+        check=at_least(0),
     )
     file_bytes_max: int = setting(
         "About how many bytes of values, as JSON, end a file early, by a commit; 0: no bound. Counting them "
         "takes about as long as writing JSON.",
         default=0,
         kind="LONG",
-        check=_not_negative,
+        check=at_least(0),
     )
     parquet_compression: Literal["none", "snappy", "gzip", "lz4", "zstd"] = setting(
         "Compression inside Parquet files.", default="zstd", importance="LOW"

@@ -22,10 +22,10 @@ from connect.api import (
     SourceBatch,
     SourceConnector,
     TopicPartition,
+    at_least,
     schema,
     setting,
 )
-from plugins.files.config import at_least_one
 from plugins.files.console import ConsoleLines
 from plugins.files.source import FilesSourceTask
 
@@ -41,7 +41,7 @@ class FileStreamSourceConfig(Config):
     file: str | None = setting(
         "The file to read; standard input if not set.", default=None, importance="HIGH"
     )
-    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least_one)
+    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least(1))
 
 
 class FileStreamSourceTask(FilesSourceTask):

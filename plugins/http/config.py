@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from connect.api import Config, ConfigError, Password, setting
+from connect.api import Config, ConfigError, Password, at_least, setting
 from plugins.http.statuses import statuses
-
-
-def _at_least_one(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: float) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 def _http(url: str) -> None:
@@ -58,11 +48,11 @@ class HttpConfig(Config):
     tls_ca_file: str | None = setting(
         "Certificates to trust, in PEM; the well-known ones if not set.", default=None
     )
-    timeout_ms: int = setting("How long a request may take, in ms.", default=30_000, check=_at_least_one)
+    timeout_ms: int = setting("How long a request may take, in ms.", default=30_000, check=at_least(1))
     requests_per_second: float = setting(
         "Requests per second of each task; 0: no bound. A Retry-After is heeded besides.",
         default=0.0,
-        check=_not_negative,
+        check=at_least(0),
     )
     retry_on_status: str = setting(
         "Statuses after which a request is made again: numbers and ranges.",
@@ -70,7 +60,7 @@ class HttpConfig(Config):
         check=_statuses,
     )
     response_bytes_max: int = setting(
-        "A larger response is an error.", default=64 << 20, kind="LONG", importance="LOW", check=_at_least_one
+        "A larger response is an error.", default=64 << 20, kind="LONG", importance="LOW", check=at_least(1)
     )
 
     _NEEDED = {
@@ -108,7 +98,7 @@ class HttpSourceConfig(HttpConfig):
     method: Literal["GET", "POST"] = setting("The request's method.", default="GET")
     body: str | None = setting("The request's body.", default=None)
     poll_interval_ms: int = setting(
-        "How long to wait after the last page, in ms.", default=60_000, kind="LONG", check=_not_negative
+        "How long to wait after the last page, in ms.", default=60_000, kind="LONG", check=at_least(0)
     )
     iterations: int = setting("Rounds through all pages; the source ends then. -1: no end.", default=-1)
     records_path: str = setting(
@@ -132,7 +122,7 @@ class HttpSourceConfig(HttpConfig):
         "Parameter of the page, offset or cursor; its kind's name if not set.", default=None, group="Paging"
     )
     paging_start: int = setting(
-        "The first page's number; the first offset is 0.", default=1, group="Paging", check=_not_negative
+        "The first page's number; the first offset is 0.", default=1, group="Paging", check=at_least(0)
     )
     paging_size: int | None = setting("Records of a full page.", default=None, group="Paging")
     paging_size_param: str | None = setting("Parameter of the page's size.", default=None, group="Paging")
@@ -157,7 +147,7 @@ class HttpSinkConfig(HttpConfig):
     batch_format: Literal["array", "lines", "single"] = setting(
         "A JSON array, JSON lines, or a request for each record.", default="single", importance="HIGH"
     )
-    batch_max_records: int = setting("Records of a request at most.", default=500, check=_at_least_one)
+    batch_max_records: int = setting("Records of a request at most.", default=500, check=at_least(1))
     on_null_value: Literal["ignore", "delete", "fail"] = setting(
         "What a record without a value does: nothing, a request DELETE, or a failure.", default="ignore"
     )

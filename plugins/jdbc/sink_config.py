@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from connect.api import ConfigError, setting
+from connect.api import ConfigError, at_least, setting
 from plugins.jdbc.database import DatabaseConfig
-
-
-def _positive(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 class JdbcSinkConfig(DatabaseConfig):
@@ -35,7 +25,7 @@ class JdbcSinkConfig(DatabaseConfig):
         default=False,
         group="Writes",
     )
-    batch_size: int = setting("Rows per statement at most.", default=3000, group="Writes", check=_positive)
+    batch_size: int = setting("Rows per statement at most.", default=3000, group="Writes", check=at_least(1))
     delivery: Literal["at_least_once", "exactly_once"] = setting(
         "`exactly_once`: keep the offsets in the table millstream_offsets, in the transaction of the rows.",
         default="at_least_once",
@@ -70,10 +60,10 @@ class JdbcSinkConfig(DatabaseConfig):
         "How often a batch is tried again while the database does not answer.",
         default=10,
         group="Retries",
-        check=_not_negative,
+        check=at_least(0),
     )
     retry_backoff_ms: int = setting(
-        "How long to wait before it is tried again.", default=3000, group="Retries", check=_not_negative
+        "How long to wait before it is tried again.", default=3000, group="Retries", check=at_least(0)
     )
 
     def check(self) -> None:

@@ -5,20 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from connect.api import ConfigError, setting
+from connect.api import ConfigError, at_least, setting
 from plugins.jdbc.database import DatabaseConfig
 
 NumericMapping = Literal["none", "precision_only", "best_fit", "best_fit_eager_double"]
-
-
-def _positive(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
-
-
-def _not_negative(value: int) -> None:
-    if value < 0:
-        raise ValueError("must be 0 or more")
 
 
 def _patterns(values: list[str]) -> None:
@@ -57,7 +47,7 @@ class JdbcSourceConfig(DatabaseConfig):
         "How long a row waits after its timestamp, for clients whose clocks differ from the database's.",
         default=0,
         group="Mode",
-        check=_not_negative,
+        check=at_least(0),
     )
     timestamp_initial: int | None = setting(
         "Read only rows since this time, ms since the epoch; -1: since now.",
@@ -100,15 +90,15 @@ class JdbcSourceConfig(DatabaseConfig):
         default=60_000,
         kind="LONG",
         group="Tables",
-        check=_positive,
+        check=at_least(1),
     )
     topic_prefix: str = setting(
         "The topic of a table is this prefix and its name.", importance="HIGH", group="Output"
     )
     poll_interval_ms: int = setting(
-        "How often each table is read.", default=5000, group="Output", check=_not_negative
+        "How often each table is read.", default=5000, group="Output", check=at_least(0)
     )
-    batch_max_rows: int = setting("Rows per batch at most.", default=100, group="Output", check=_positive)
+    batch_max_rows: int = setting("Rows per batch at most.", default=100, group="Output", check=at_least(1))
     numeric_mapping: NumericMapping = setting(
         "NUMERIC columns: `none` keeps exact decimals; `precision_only` and `best_fit` make integers where "
         "they fit, `best_fit` and `best_fit_eager_double` doubles of fractions.",

@@ -6,6 +6,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from connect.config import Config, Password, setting
+from connect.config.checks import at_least
 from connect.errors import DataError
 from kafka_client.errors import ConfigError
 
@@ -16,11 +17,6 @@ _CONFLUENTS = "io.confluent.kafka.serializers.subject."
 def _is_strategy(value: str) -> None:
     if value.removeprefix(_CONFLUENTS) not in _STRATEGIES:
         raise ValueError(f"must be one of {', '.join(_STRATEGIES)}")
-
-
-def _positive(value: int) -> None:
-    if value < 1:
-        raise ValueError("must be at least 1")
 
 
 class RegistryConfig(Config):
@@ -50,7 +46,7 @@ class RegistryConfig(Config):
         "How subjects of values are named.", default="TopicNameStrategy", check=_is_strategy, kind="STRING"
     )
     schemas_cache_config: int = setting(
-        "How many schemas are remembered.", default=1000, importance="LOW", check=_positive
+        "How many schemas are remembered.", default=1000, importance="LOW", check=at_least(1)
     )
 
     def check(self) -> None:
