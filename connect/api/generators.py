@@ -39,6 +39,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, overload
 
+from connect.api.function_connectors import connector_of, settings_of
 from connect.api.records import SourceRecord
 from connect.api.source import SourceConnector, SourceTask
 from connect.config import Config
@@ -53,7 +54,7 @@ SourceFunction = Callable[[C, _State], _Records] | Callable[[C, _State, threadin
 UntypedSourceFunction = (
     Callable[[_Settings, _State], _Records] | Callable[[_Settings, _State, threading.Event], _Records]
 )
-"""The same without a declared config: the settings are texts by their keys."""
+"""A source function without a declared config: its first argument are the settings, as texts by key."""
 
 
 @overload
@@ -86,24 +87,15 @@ def source(
                 f"{function.__name__}: an async generator is cancelled, it takes config and state"
             )
         base = _AsyncGeneratorTask if is_async else _GeneratorTask
-        attributes = {
-            "source_name": name,
-            "function": staticmethod(function),
-            "declaration": config,
-            "batch_size": batch_size,
-            "takes_stopping": takes_stopping,
-        }
-        task = type(f"{function.__name__}Task", (base,), attributes)
-        return type(
-            function.__name__,
-            (SourceConnector,),
-            {
-                "__doc__": function.__doc__,
-                "__module__": function.__module__,
-                "CONFIG": config or Config,
-                "VERSION": version,
-                "task_class": task,
-            },
+        attributes = {"source_name": name, "batch_size": batch_size, "takes_stopping": takes_stopping}
+        return connector_of(
+            SourceConnector,
+            function,
+            base,
+            attributes,
+            name=function.__name__,
+            config=config,
+            version=version,
         )
 
     return decorate
@@ -124,7 +116,7 @@ class _Generated(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         self._partition = {"source": self.source_name}
-        self._config = dict(config) if self.declaration is None else self.declaration.parse(config)
+        self._config = settings_of(self.declaration, config)
         self._skipped = False
         """True if the state has changed since the last record that has it as its offset."""
         self._batch_state: dict[str, Any] = self.context.offsets.offset(self._partition) or {}

@@ -28,6 +28,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, overload
 
+from connect.api.function_connectors import connector_of, settings_of
 from connect.api.records import SinkRecord
 from connect.api.sink import SinkConnector, SinkTask
 from connect.config import Config
@@ -44,7 +45,7 @@ UntypedSinkFunction = (
     Callable[[_Settings, Sequence[SinkRecord]], _Written]
     | Callable[[_Settings, Sequence[SinkRecord], dict[str, Any]], _Written]
 )
-"""The same without a declared config: the settings are texts by their keys."""
+"""A sink function without a declared config: its first argument are the settings, as texts by key."""
 
 
 @overload
@@ -62,29 +63,15 @@ def sink(
 ) -> Callable[[Any], type[SinkConnector]]:
     """Turn a function into a connector class, to be named in `connector.class`.
 
-    The function gets an instance of `config`, or without one the settings as a mapping. `name` is how errors
-    and logs name the function.
+    The function gets an instance of `config`, or without one the settings as a mapping. `name` is the class's
+    name, which reports such as a dry run's show.
     """
 
     def decorate(function: Any) -> type[SinkConnector]:
-        attributes = {
-            "sink_name": name,
-            "function": staticmethod(function),
-            "declaration": config,
-            "takes_resources": len(inspect.signature(function).parameters) > 2,
-        }
-        base = _AsyncFunctionTask if inspect.iscoroutinefunction(function) else _FunctionTask
-        task = type(f"{function.__name__}Task", (base,), attributes)
-        return type(
-            function.__name__,
-            (SinkConnector,),
-            {
-                "__doc__": function.__doc__,
-                "__module__": function.__module__,
-                "CONFIG": config or Config,
-                "VERSION": version,
-                "task_class": task,
-            },
+        attributes = {"takes_resources": len(inspect.signature(function).parameters) > 2}
+        task = _AsyncFunctionTask if inspect.iscoroutinefunction(function) else _FunctionTask
+        return connector_of(
+            SinkConnector, function, task, attributes, name=name, config=config, version=version
         )
 
     return decorate
@@ -93,19 +80,17 @@ def sink(
 class _Functional(SinkTask):
     """The common part of the plain and the async task."""
 
-    sink_name: ClassVar[str]
     function: ClassVar[Any]
     declaration: ClassVar[type[Config] | None]
     takes_resources: ClassVar[bool]
 
     def start(self, config: Mapping[str, str]) -> None:
         self._resources: dict[str, Any] = {}
-        parsed = dict(config) if self.declaration is None else self.declaration.parse(config)
-        self._arguments = (parsed,)
+        self._config = settings_of(self.declaration, config)
 
     def _call(self, records: Sequence[SinkRecord]) -> Any:
         resources = (self._resources,) if self.takes_resources else ()
-        return self.function(*self._arguments, records, *resources)
+        return self.function(self._config, records, *resources)
 
     def stop(self) -> None:
         for resource in reversed(self._resources.values()):

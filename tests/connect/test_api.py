@@ -131,7 +131,7 @@ def test_a_function_is_a_sink(kind):
     assert [(target.values, target.is_closed) for target in targets] == [
         ([("t", 1), ("t", 2), ("t", 3)], True)
     ]
-    assert connector.VERSION == "3"
+    assert (connector.VERSION, connector.__name__) == ("3", "write")
 
 
 def test_a_function_without_a_declared_config_gets_a_mapping():
