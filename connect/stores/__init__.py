@@ -5,7 +5,6 @@ from connect.stores.config_topic import ConfigTopic
 from connect.stores.fenced_writer import PrivilegedWriteError
 from connect.stores.file_offsets import FileOffsetStore
 from connect.stores.internal_topic import InternalTopic
-from connect.stores.memory_status import MemoryStatusStore
 from connect.stores.offset_topic import OffsetTopic
 from connect.stores.offsets import ConnectorOffsets, OffsetStore
 from connect.stores.status import StatusStore, StoredStatus, TopicUse
@@ -18,7 +17,6 @@ __all__ = [
     "ConnectorOffsets",
     "FileOffsetStore",
     "InternalTopic",
-    "MemoryStatusStore",
     "OffsetStore",
     "OffsetTopic",
     "PrivilegedWriteError",

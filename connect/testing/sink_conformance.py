@@ -43,9 +43,9 @@ class SinkConformance:
 
     connector: ClassVar[type[SinkConnector]]
     exactly_once: ClassVar[bool] = False
-    """Whether the sink claims that redelivered records are in the target once."""
+    """True if the sink claims that redelivered records are in the target once."""
     evolves: ClassVar[bool] = True
-    """Whether the sink takes records with a field more than those before."""
+    """True if the sink takes records with a field more than those before."""
     value_schema: ClassVar[Schema | None] = _VALUE
 
     def config(self, folder: Path) -> dict[str, str]:

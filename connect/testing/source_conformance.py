@@ -41,7 +41,7 @@ class SourceConformance:
     poll_max: ClassVar[int | None] = None
     """The most records that one `poll` may return; None skips the test of that bound."""
     blocks: ClassVar[bool] = True
-    """Whether `poll` waits while there is nothing to read; the suite then stops a waiting poll."""
+    """True if `poll` waits while there is nothing to read; the suite stops a waiting poll then."""
 
     def config(self, folder: Path) -> dict[str, str]:
         """Return settings that read what `add` adds; `name`, `tasks.max` and the like are not needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from connect.api.schema import Schema, Type
@@ -102,16 +103,8 @@ def _cast_schema(basics: Schema, source: Schema, kind: Type) -> Schema:
 
 def _of_struct(schema: Schema, fields: dict[str, Schema], change: Any) -> Schema:
     """Return the schema with its fields replaced, and its default changed."""
-    return Schema(
-        type=Type.STRUCT,
-        fields=fields,
-        optional=schema.optional,
-        default=None if schema.default is None else change(schema.default, None),
-        name=schema.name,
-        version=schema.version,
-        doc=schema.doc,
-        parameters=schema.parameters,
-    )
+    default = None if schema.default is None else change(schema.default, None)
+    return replace(schema, fields=fields, default=default)
 
 
 class CastKey(Cast, OnKey[CastConfig]):

@@ -6,6 +6,7 @@ A transform says how it changes a value without schema (`plain`), and makes a pl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from operator import methodcaller
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
     value. May raise DataError."""
 
 
-class Configured(Transform, Generic[C]):
+class Configured(Transform, ABC, Generic[C]):
     """A transform with its parsed settings in `config`, which can change a record in place.
 
     A chain copies a record once for all transforms of this class in a row.
@@ -48,9 +49,9 @@ class Configured(Transform, Generic[C]):
     def prepare(self) -> None:
         """Override it to compute from `config` what is the same for all records."""
 
+    @abstractmethod
     def change(self, record: R) -> R | None:
         """Change the record, not its key, value or headers in place, and return it; None leaves it out."""
-        raise NotImplementedError
 
     def apply(self, record: R) -> R | None:
         """Return a changed copy of the record, or None to leave it out."""
@@ -66,13 +67,13 @@ class PartTransform(Configured[C]):
     def __init__(self) -> None:
         self._plans: dict[int, Plan] = {}
 
+    @abstractmethod
     def plain(self, value: Any, record: Any) -> Any:
         """Return the changed value of a part without schema; `record` is a copy, which may be changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def planned(self, schema: Schema) -> Plan:
         """Return the plan for the values of a schema."""
-        raise NotImplementedError
 
     def plan(self, schema: Schema) -> Plan:
         """Make the plan of a schema that has none yet, and put it into the cache in place of the oldest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 from connect.api import schema as s
@@ -134,16 +135,8 @@ class TimestampConverter(PartTransform[TimestampConverterConfig]):
                 changed[name] = self._converted(changed.get(name), _kind(field))
             return changed
 
-        updated = Schema(
-            type=Type.STRUCT,
-            fields=fields,
-            optional=schema.optional,
-            default=None if schema.default is None else change(schema.default, None),
-            name=schema.name,
-            version=schema.version,
-            doc=schema.doc,
-            parameters=schema.parameters,
-        )
+        default = None if schema.default is None else change(schema.default, None)
+        updated = replace(schema, fields=fields, default=default)
         return Plan(schema, updated, change)
 
 

@@ -23,7 +23,7 @@ from plugins.jdbc.sqlite import SqliteObserver
 from plugins.jdbc.tables import TableName
 
 _MARGIN = dt.timedelta(milliseconds=100)
-"""How far a mark of time stays behind the clock: a server stamps a statement a moment before it shows it."""
+"""The distance of a mark of time from the clock: a server shows a statement a moment after its time."""
 _CLOCKS = {
     "postgresql": "SELECT clock_timestamp()",
     "mysql": "SELECT UTC_TIMESTAMP(6)",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from connect.api import (
     Config,
     ConnectError,
+    ConnectorContext,
     SinkConnector,
     SinkRecord,
     SinkTask,
@@ -108,45 +109,37 @@ class MockSinkTask(SinkTask):
             self._failure.cancel()
 
 
-class MockSource(SourceConnector):
+class _FailingConnector:
+    """The part that both connectors share: one task, and a failure that may be the connector's."""
+
+    context: ConnectorContext
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Plan the failure: the worker asks for a plan then, and gets the error."""
+        self.config = dict(config)
+        self._failure = _Failure(config, _CONNECTOR_FAILURE, self.context.request_task_reconfiguration)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Return one config. Raises ConnectError if the failure is due."""
+        self._failure.check()
+        return [self.config]
+
+    def stop(self) -> None:
+        """Cancel the timer."""
+        self._failure.cancel()
+
+
+class MockSource(_FailingConnector, SourceConnector):
     """A source without records, with one task."""
 
     CONFIG = MockConfig
     VERSION = "1"
     task_class = MockSourceTask
 
-    def start(self, config: Mapping[str, str]) -> None:
-        """Plan the failure: the worker asks for a plan then, and gets the error."""
-        self.config = dict(config)
-        self._failure = _Failure(config, _CONNECTOR_FAILURE, self.context.request_task_reconfiguration)
 
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return one config. Raises ConnectError if the failure is due."""
-        self._failure.check()
-        return [self.config]
-
-    def stop(self) -> None:
-        """Cancel the timer."""
-        self._failure.cancel()
-
-
-class MockSink(SinkConnector):
+class MockSink(_FailingConnector, SinkConnector):
     """A sink that drops its records, with one task."""
 
     CONFIG = MockConfig
     VERSION = "1"
     task_class = MockSinkTask
-
-    def start(self, config: Mapping[str, str]) -> None:
-        """Plan the failure: the worker asks for a plan then, and gets the error."""
-        self.config = dict(config)
-        self._failure = _Failure(config, _CONNECTOR_FAILURE, self.context.request_task_reconfiguration)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return one config. Raises ConnectError if the failure is due."""
-        self._failure.check()
-        return [self.config]
-
-    def stop(self) -> None:
-        """Cancel the timer."""
-        self._failure.cancel()

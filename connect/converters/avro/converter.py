@@ -69,20 +69,10 @@ class AvroConverter(RegistryConverter[AvroConverterConfig, _Writer]):
         self._fastavro: Any = fastavro
         self._reader = lru_cache(self._config.schemas_cache_config)(self._make_reader)
 
-    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the schema's id and the value in Avro; a null is a null record.
+    def _inferred(self, topic: str, value: Any) -> Schema:
+        return _inferred(topic, value)
 
-        Raises DataError for a value or schema that Avro or the registry refuses, RetriableError if no
-        registry answers.
-        """
-        if value is None and (schema is None or schema.default is None):
-            if schema is not None:
-                schema.check(value)
-            return None
-        if schema is None:
-            schema = _inferred(topic, value)
-        schema.check(value)
-        writer = self._writer(topic, schema)
+    def _written(self, writer: _Writer, topic: str, value: Any) -> bytes:
         stream = io.BytesIO()
         try:
             converted = value if writer.convert is None else writer.convert(value)

@@ -61,23 +61,15 @@ class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig, _Writer])
         self._decode_exactly = msgspec.json.Decoder(float_hook=decimal.Decimal).decode
         self._reader = lru_cache(self._config.schemas_cache_config)(self._make_reader)
 
-    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the schema's id and the value in JSON; a null is a null record.
-
-        Raises DataError for a value or schema that is refused, RetriableError if no registry answers.
-        """
-        if value is None and (schema is None or schema.default is None):
-            if schema is not None:
-                schema.check(value)
-            return None
-        if schema is None:
-            schema = _INFERRED.get(type(value))
+    def _inferred(self, topic: str, value: Any) -> Schema:
+        schema = _INFERRED.get(type(value))
         if schema is None:
             raise DataError(
                 f"value for topic {topic} is {type(value).__name__} without a schema; a JSON Schema needs one"
             )
-        schema.check(value)
-        writer = self._writer(topic, schema)
+        return schema
+
+    def _written(self, writer: _Writer, topic: str, value: Any) -> bytes:
         try:
             return framed(writer.id, self._encode(value if writer.convert is None else writer.convert(value)))
         except (TypeError, ValueError, ArithmeticError, AttributeError) as e:

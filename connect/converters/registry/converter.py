@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,7 +16,7 @@ C = TypeVar("C", bound=RegistryConfig)
 W = TypeVar("W")
 
 
-class RegistryConverter(Converter, Generic[C, W]):
+class RegistryConverter(Converter, ABC, Generic[C, W]):
     """A converter whose schemas are in a registry. `W` holds how values of one schema are written."""
 
     KIND: ClassVar[Kind]
@@ -28,8 +29,31 @@ class RegistryConverter(Converter, Generic[C, W]):
         self._registry = registry or RegistryClient(settings)
         self._writers: dict[tuple[str, int], tuple[Schema, W]] = {}
 
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the schema's id and the value in the schema's encoding; a null is a null record.
+
+        Raises DataError for a value or schema that is refused, RetriableError if no registry answers.
+        """
+        if value is None and (schema is None or schema.default is None):
+            if schema is not None:
+                schema.check(value)
+            return None
+        if schema is None:
+            schema = self._inferred(topic, value)
+        schema.check(value)
+        return self._written(self._writer(topic, schema), topic, value)
+
+    @abstractmethod
+    def _inferred(self, topic: str, value: Any) -> Schema:
+        """Return the schema of a value that has none. Raises DataError if there is none for its type."""
+
+    @abstractmethod
     def _make_writer(self, topic: str, schema: Schema) -> W:
-        raise NotImplementedError
+        """Return what writes values of a schema; the schema is in the registry then."""
+
+    @abstractmethod
+    def _written(self, writer: W, topic: str, value: Any) -> bytes:
+        """Return a value behind its schema's id. Raises DataError if it does not fit."""
 
     def _writer(self, topic: str, schema: Schema) -> W:
         """Return the schema's writer for a topic, cached by the schema's identity."""

@@ -1,4 +1,4 @@
-"""The same requests to Apache Kafka's standalone worker and to ours: statuses and documents are the same.
+"""Requests to Apache Kafka's standalone worker and to ours get equal statuses and documents.
 
 Where Java answers 500 for a client's mistake, ours answers 400 or 404: `MENDED` lists these.
 """

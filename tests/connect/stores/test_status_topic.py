@@ -8,7 +8,6 @@ import pytest
 
 from connect.stores import (
     InternalTopic,
-    MemoryStatusStore,
     StatusTopic,
     StoredStatus,
     TopicUse,
@@ -111,16 +110,3 @@ async def test_closing_stores_what_was_put(client: Client, topic: InternalTopic)
     again = await StatusTopic.open(client, topic)
     assert again.get("a") == status("UNASSIGNED")
     await again.close()
-
-
-async def test_a_store_in_memory_follows_the_same_rules():
-    store = MemoryStatusStore()
-    store.put("a", status(worker="w2:8083", generation=2), task=0)
-    store.put_safe("a", status("UNASSIGNED"), task=0)
-    store.put("a", status())
-    store.put_topic(USE)
-    assert store.tasks("a") == {0: status(worker="w2:8083", generation=2)}
-    assert (store.get("a"), store.connectors(), store.topics("a")) == (status(), {"a"}, [USE])
-    store.delete("a")
-    store.delete_topic("a", "t")
-    assert (store.get("a"), store.tasks("a"), store.topics("a")) == (None, {}, [])

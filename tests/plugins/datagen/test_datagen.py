@@ -49,7 +49,7 @@ def test_tasks_make_different_records():
 
 
 def test_a_restart_goes_on_with_the_next_record():
-    """Also in the midst of a block of random numbers."""
+    """A restart goes on at the exact record, also within a block of random numbers."""
     whole = [r.value for r in run(USERS)]
     started = SourceRun(DatagenSource, {**USERS, "batch.size": "700"})
     before = [r.value for _ in range(2) for r in started.poll()]

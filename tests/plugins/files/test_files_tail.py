@@ -126,7 +126,7 @@ def rotate(path):
 
 @pytest.mark.parametrize("is_matched", [False, True])
 def test_files_that_are_rotated_again_and_again_are_read_once(start, tmp_path, is_matched):
-    """Also if the pattern matches the new names, and over restarts in between."""
+    """No line is lost or doubled if the pattern matches the new names, and over restarts in between."""
     path = tmp_path / "a.txt"
     run = start(FilesSource, settings(tmp_path, files=f"{tmp_path}/a.txt*" if is_matched else path))
     expected = []

@@ -106,7 +106,7 @@ def test_a_next_page_on_another_server_is_not_followed(api, run):
 
 
 def test_the_next_round_asks_from_the_largest_value_on(api, run):
-    """Also after a restart between two rounds. Within a round the value stays, so that pages do not shift."""
+    """The offset outlasts a restart between rounds. Within a round it stays, so that pages do not shift."""
 
     def answer(request):
         since, page = int(request.query_params["since"]), int(request.query_params["page"])

@@ -51,7 +51,7 @@ class Event(Enum):
     SUSPENDED = "suspended"
     """The connection is lost; the session may still be alive. Watches are gone."""
     RESUMED = "resumed"
-    """The same session is connected again."""
+    """The connection is back, with the session as it was before."""
     EXPIRED = "expired"
     """The session is over, and its ephemeral znodes are gone; ESTABLISHED follows."""
 
