@@ -1,8 +1,9 @@
-"""The commands for authors: `millstream connect new`, `test` and `dry-run`."""
+"""The commands for authors: `millstream connect new`, `lint`, `test` and `dry-run`."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from connect.authoring.dry_run import dry_run
+from connect.authoring.lint import errors_of
 from connect.authoring.new_plugin import write_plugin
 from connect.authoring.pipeline_file import read_pipeline_file
 from connect.authoring.pipeline_test import run_tests
@@ -41,6 +43,34 @@ def new(
     for path in paths:
         typer.echo(path)
     typer.echo(f"Test it: python -m pytest {paths[1]}", err=True)
+
+
+@app.command()
+def lint(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="one file per connector")],
+    worker_file: Annotated[
+        Path | None, typer.Option("--worker", help="the worker's file, for its converters and policies")
+    ] = None,
+) -> None:
+    """Check connectors' files without a broker or worker: all errors, and keys without effect.
+
+    The exit status is 1 if a config is not valid, and 2 if a file cannot be read.
+    """
+    logging.basicConfig(format="%(message)s")  # the check logs keys without effect
+    sys.path.insert(0, "")
+    failures = 0
+    try:
+        worker = WorkerConfig.parse({} if worker_file is None else read_config_file(worker_file))
+        for path in files:
+            errors = errors_of(worker, read_config_file(path))
+            failures += bool(errors)
+            typer.echo(f"{'FAILED' if errors else 'ok':<7}{path}")
+            for error in errors:
+                typer.echo(f"       {error}")
+    except MillstreamError as e:
+        typer.echo(f"millstream connect: {e}", err=True)
+        raise typer.Exit(2) from e
+    raise typer.Exit(1 if failures else 0)
 
 
 @app.command()
