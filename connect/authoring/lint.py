@@ -17,7 +17,7 @@ def errors_of(worker: WorkerConfig, raw: Mapping[str, Any]) -> list[str]:
     Values of variables (`${file:...}`) are looked up as on this machine's worker.
     """
     try:
-        report = report_config(worker, worker.providers.resolve(raw))
+        report = report_config(worker, raw)
         errors = [error for each in report["configs"] for error in each["value"]["errors"]]
         if not errors:
             check_config(worker, raw)

@@ -21,6 +21,7 @@ from connect.config import (
     refuse_unsupported,
     validate,
 )
+from connect.config.providers import hidden_report
 from connect.converters import converter_class, make_converter, make_header_converter
 from connect.errors import BadRequest, ConfigError, ConnectError, NotFound
 from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
@@ -38,8 +39,14 @@ _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 def report_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the response of PUT /connector-plugins/{p}/config/validate. Blocks, as the plugin may.
 
-    Raises BadRequest if `connector.class` names no connector.
+    Values of variables are looked up, and are not in the report. Raises BadRequest if `connector.class` names
+    no connector, ConfigError if a variable's provider cannot be read.
     """
+    resolved = worker.providers.resolve(raw)
+    return hidden_report(raw, resolved, _report(worker, resolved))
+
+
+def _report(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
     name = raw.get("connector.class")
     if not name:
         raise BadRequest("Connector config contains no connector type")

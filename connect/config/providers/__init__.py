@@ -4,7 +4,7 @@ from connect.config.providers.environment import EnvVarConfigProvider
 from connect.config.providers.files import DirectoryConfigProvider, FileConfigProvider
 from connect.config.providers.provider import ConfigProvider
 from connect.config.providers.providers import ConfigProviders
-from connect.config.providers.secrets import hidden, restored
+from connect.config.providers.secrets import hidden, hidden_report, restored
 
 __all__ = [
     "ConfigProvider",
@@ -13,5 +13,6 @@ __all__ = [
     "EnvVarConfigProvider",
     "FileConfigProvider",
     "hidden",
+    "hidden_report",
     "restored",
 ]

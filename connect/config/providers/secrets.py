@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from connect.errors import InvalidConfig
@@ -33,9 +33,36 @@ def hidden(config: Mapping[str, Any], resolved: Mapping[str, Any], error: Config
     """
     if isinstance(error, InvalidConfig):
         return InvalidConfig([hidden(config, resolved, each) for each in error.errors])
+    restore = _restorer(config, resolved)
+    return ConfigError(error.key, restore(str(error.value)), restore(error.allowed)) if restore else error
+
+
+def hidden_report(
+    config: Mapping[str, Any], resolved: Mapping[str, Any], report: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a report about a resolved config (`connect.config.validate`), with variables for their values.
+
+    `config` is the same config with its variables.
+    """
+    restore = _restorer(config, resolved)
+    if restore is None:
+        return report
+    for entry in report["configs"]:
+        value = entry["value"]
+        if value["value"] is not None and resolved.get(value["name"]) != config.get(value["name"]):
+            value["value"] = str(config[value["name"]])
+        value["errors"] = [restore(text) for text in value["errors"]]
+    return report
+
+
+def _restorer(config: Mapping[str, Any], resolved: Mapping[str, Any]) -> Callable[[str], str] | None:
+    """Return a function that puts variables back into a text; None if the config has none."""
     secrets = {str(resolved[key]): str(config[key]) for key in config if resolved[key] != config[key]}
-    value, allowed = str(error.value), error.allowed
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        value = value.replace(secret, secrets[secret])
-        allowed = allowed.replace(secret, secrets[secret])
-    return ConfigError(error.key, value, allowed) if secrets else error
+    longest_first = sorted(filter(None, secrets), key=len, reverse=True)
+
+    def restore(text: str) -> str:
+        for secret in longest_first:
+            text = text.replace(secret, secrets[secret])
+        return text
+
+    return restore if secrets else None

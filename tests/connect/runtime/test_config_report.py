@@ -168,3 +168,14 @@ def test_a_start_tells_all_invalid_settings() -> None:
     with pytest.raises(InvalidConfig) as caught:
         check_config(WorkerConfig.parse({}), {**raw, "topic": ""})
     assert str(caught.value) == "topic=: is required; limit=x: must be a whole number"
+
+
+def test_variables_are_checked_by_their_values_and_shown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TASKS", "3")
+    monkeypatch.setenv("SECRET", "hunter2")
+    worker = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
+    entries, errors = report(worker, tasks_max="${env:TASKS}")
+    assert (errors, entries["tasks.max"]["value"]["value"]) == ({}, "${env:TASKS}")
+    entries, errors = report(worker, tasks_max="${env:SECRET}")
+    assert "${env:SECRET}" in errors["tasks.max"][0]
+    assert "hunter2" not in json.dumps([entries, errors])
