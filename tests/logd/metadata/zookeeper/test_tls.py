@@ -25,7 +25,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 async def test_through_tls(secured: Secured) -> None:
-    async with opened(secured.secure + "/k", tls=secured.context(), max_in_flight_requests=100) as session:
+    # The longest session that the server grants: 10 MB of answers take a busy machine some seconds.
+    settings = {"session_timeout_ms": 40_000, "max_in_flight_requests": 100}
+    async with opened(secured.secure + "/k", tls=secured.context(), **settings) as session:
         await session.create("/x", b"1" * 5000)
         # Many answers in one record of TLS: none may wait for the next thing that comes.
         async with asyncio.timeout(session.settings.session_timeout_ms / 1000 / 3):
