@@ -167,17 +167,18 @@ def _names(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:
-    """Yield runs of comment lines as one text, with the first one's line."""
+    """Yield runs of comment lines as one text, with the first's line. Comments beside code stand alone."""
     first, last, parts = 0, -1, list[str]()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT or token.string.startswith(("#!", "# type:", "# noqa")):
             continue
-        if token.start[0] != last + 1 and parts:
+        is_alone = not token.line[: token.start[1]].strip()
+        if (token.start[0] != last + 1 or not is_alone) and parts:
             yield first, " ".join(parts)
             parts = []
         if not parts:
             first = token.start[0]
-        last = token.start[0]
+        last = token.start[0] if is_alone else -1
         parts.append(token.string.lstrip("# "))
     if parts:
         yield first, " ".join(parts)

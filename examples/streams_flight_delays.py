@@ -52,7 +52,7 @@ def add(carrier: str, joined: tuple[Flight, Airline], day: Day) -> Day:
 
 
 def finish(windowed: Windowed[str], day: Day) -> tuple[str, Day]:
-    """Key by airline and day; what can be computed is not kept."""
+    """Return the row of an airline and day, with the mean, which the store leaves out."""
     date = datetime.fromtimestamp(windowed.window.start / 1000, UTC).date().isoformat()
     mean = day.delay_minutes / day.departures if day.departures else None
     return f"{windowed.key} {date}", msgspec.structs.replace(

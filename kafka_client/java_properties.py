@@ -25,9 +25,9 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str, *, keep_blanks: bool = False) -> dict[str, str]:
-    """Return the keys and values of a properties file; the last of two equal keys wins, as in Java.
+    """Return the keys and values of a properties file; of two equal keys the last wins, as in Java.
 
-    `keep_blanks`: keep blanks at the end of a value, for values that are text for people.
+    Blanks at the end of a value are cut off, unless `keep_blanks` is true.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(text):

@@ -312,7 +312,10 @@ class Link:
     async def _start_copying(
         self, tps: Iterable[TopicPartition], topics: Mapping[str, TopicMetadata], aligned: Iterable[str]
     ) -> None:
-        """Align the topics `aligned`, then copy each partition as soon as its position is known."""
+        """Give the remote topics of `aligned` their partitions and configs, then start to copy `tps`.
+
+        Copying a partition begins as soon as its position is known.
+        """
         refused = await self._topics.align([topics[name] for name in aligned])
         for name, why in refused.items():
             log.warning("%s: the remote topic of %s could not be aligned: %s", self.settings.name, name, why)

@@ -29,7 +29,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSinkContext:
-    """The context that the runtime sets on a range sink task before `start`."""
+    """The facts about its connector and worker that a range sink task gets before `start`."""
 
     connector: str
     task_id: int

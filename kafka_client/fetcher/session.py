@@ -121,8 +121,9 @@ class FetchSession(Generic[P]):
         *,
         by_topic_ids: bool,
     ) -> Changes:
-        """Return what the next request names, if `positions` are to be fetched and only `touched` have
-        changed.
+        """Return the partitions that the session's next request must name, and those that it drops.
+
+        The request fetches from `positions`. Only partitions in `touched` differ from the last request.
         """
         if by_topic_ids != self._by_topic_ids:
             self._by_topic_ids = by_topic_ids

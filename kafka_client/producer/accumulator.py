@@ -186,10 +186,11 @@ class PartitionQueue:
         return max(due, self._not_before)
 
     def _is_open(self, max_in_flight: int) -> bool:
-        """Return True if another batch may be in flight while the broker still remembers the oldest one.
+        """Return True if another batch may be sent now.
 
-        A broker that does not know a producer accepts any sequence from it. So the first batch of an
-        identity is sent alone, lest a later one is appended before it.
+        The broker remembers a producer's last `max_in_flight` batches, so no more may be in flight. A
+        broker that does not know a producer accepts any sequence number. So the first batch of a producer
+        id is sent alone: a later batch could overtake it.
         """
         if not self.in_flight:
             return True

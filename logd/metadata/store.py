@@ -17,10 +17,10 @@ class MetadataStore(Protocol):
         """Return the image of all stored changes. Call it once, before the first write."""
 
     def compact(self, image: ClusterImage) -> None:
-        """Reduce the store to the changes that build ``image``, if that makes it much shorter.
+        """Replace the store's changes by those that build ``image``, if these are far fewer.
 
-        Call it only when no files of deleted topics are left, since the store forgets the ids of those
-        topics.
+        The ids of deleted topics are lost with them. So call it only when no files of deleted topics are
+        left.
         """
 
     async def write(self, changes: list[Change]) -> None:

@@ -80,8 +80,9 @@ class PartitionState(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderSettings:
-    """Settings of a `Leader`, in ms and brokers. They may be changed while running; call `Leader.tick`
-    then.
+    """Settings of a `Leader`: times in ms, sizes in brokers.
+
+    They may be changed while the leader runs. Call `Leader.tick` after a change.
     """
 
     replica_lag_time_max_ms: int = 30_000

@@ -54,7 +54,10 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """The foreign value for a left row. ``partition``, the row's, decides the target and is not written."""
+    """The foreign value for a left row.
+
+    ``partition`` is the left row's partition, to which the response is sent. It is not serialized.
+    """
 
     hash: bytes | None
     value: Any

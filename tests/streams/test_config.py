@@ -19,14 +19,14 @@ def test_kafkas_keys_are_read_and_converted() -> None:
 
 
 def test_settings_of_rebalances_are_kafkas() -> None:
-    given = {
+    properties = {
         "num.standby.replicas": "1",
         "acceptable.recovery.lag": "0",
         "max.warmup.replicas": "3",
         "probing.rebalance.interval.ms": "60000",
         "main.consumer.max.poll.interval.ms": "1000",
     }
-    config = StreamsConfig.from_properties({**NEEDED, **given})
+    config = StreamsConfig.from_properties({**NEEDED, **properties})
     assert (config.num_standby_replicas, config.acceptable_recovery_lag, config.max_warmup_replicas) == (
         1,
         0,

@@ -45,7 +45,7 @@ class Leaders(Protocol):
         """Return the leader's broker id, NO_LEADER if there is none now, or None for an unknown partition."""
 
     def leadership_of(self, where: TopicPartition) -> Leadership | None:
-        """Return who leads in which leader epoch; None where there is no such partition."""
+        """Return the partition's leader and leader epoch, or None if there is no such partition."""
 
 
 class Cluster(NamedTuple):

@@ -112,9 +112,10 @@ class ColdReads:
         return warming
 
     async def until_resident(self, read: Callable[[], T]) -> T:
-        """Return the result of ``read``, called again after each NotResident.
+        """Return the result of ``read``, which is called again once the missing pages are in memory.
 
-        Raises what it raises, and KafkaError(KAFKA_STORAGE_ERROR) when the pages do not come.
+        ``read`` raises NotResident for pages that are only on disk. Its other errors pass through.
+        Raises KafkaError(KAFKA_STORAGE_ERROR) if the pages are not in memory after several rounds.
         """
         for _ in range(ROUNDS_MAX):
             try:

@@ -133,8 +133,9 @@ class Groups(Coordinator["GroupPartition"]):
             await asyncio.sleep(0)
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
-        """Close these partitions, whose log directory failed: their groups have no coordinator until a
-        restart.
+        """Close these partitions, whose log directory failed.
+
+        The groups in them have no coordinator until the broker is restarted.
         """
         for partition in partitions:
             if partition.topic == GROUP_OFFSETS and (

@@ -53,7 +53,7 @@ class RecoveredLogs:
         new_topic_id: Callable[[], bytes],
         configs_for: Callable[[str], dict[str, str]],
     ) -> list[Change]:
-        """Return the changes that add every topic with a log here, and every producer id, to the metadata."""
+        """Return the changes by which the metadata has all topics and producer ids of the logs found here."""
         ids = {
             name: {index: opened.topic_id for index, opened in logs.items()}
             for name, logs in self._logs.items()

@@ -243,8 +243,8 @@ class Replicas:
     async def _place(self, topic: Topic, made: Sequence[Partition | None]) -> None:
         """Create the files of new partitions.
 
-        On a standalone broker, a partition whose log directory fails meanwhile begins again in another one.
-        In a cluster, its other replicas take over.
+        A log directory may fail meanwhile. On a standalone broker its new partitions are created again in
+        another directory. In a cluster, the partitions' other replicas take over.
         """
         partitions = [partition for partition in made if partition is not None]
         by_directory: dict[LogDirectory, list[Log]] = {}

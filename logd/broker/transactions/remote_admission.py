@@ -162,7 +162,10 @@ class RemoteAdmission:
         self._inquiries.pop((where, producer_id), None)
 
     def moved(self, where: TopicPartition) -> None:
-        """Drop the partition's answers: it is, or was, led elsewhere, where markers may have been written."""
+        """Drop what coordinators have answered about a partition, after its leader has changed.
+
+        Another leader may have written markers of transactions since those answers.
+        """
         for key in [key for key in self._inquiries if key[0] == where]:
             del self._inquiries[key]
 

@@ -279,7 +279,10 @@ class Transactions(Coordinator["TxnPartition"]):
             self._close(tuple(self._partitions))
 
     def went_offline(self, partitions: Iterable[Partition]) -> None:
-        """Close these partitions, whose directory failed: their ids have no coordinator until a restart."""
+        """Close these partitions, whose log directory failed.
+
+        The transactional ids in them have no coordinator until the broker is restarted.
+        """
         self._close([partition.index for partition in partitions if partition.topic == TRANSACTION_STATE])
 
     async def _abort_timed_out(self) -> None:

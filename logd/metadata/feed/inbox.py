@@ -11,9 +11,8 @@ from logd.metadata.image import Change, ClusterImage
 class Inbox:
     """The updates that a broker receives.
 
-    `image` is the broker's image. The inbox only reads it; the broker applies the changes that `take`
-    returns. ``controller`` and ``controller_epoch`` are those of the last accepted update, -1 before the
-    first.
+    `image` is the broker's image, which the inbox only reads: the broker applies the changes that `take`
+    returns. ``controller`` and ``controller_epoch`` come from the last accepted update, and are -1 before.
     """
 
     def __init__(self, image: ClusterImage) -> None:

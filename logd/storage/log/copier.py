@@ -115,9 +115,9 @@ class LogCopier:
     def _reach(
         self, segment: Segment, headers: list[BatchHeader], first: int, now_ms: int
     ) -> tuple[int, int]:
-        """Return the index behind the last batch from `first` on that the segment has room for, and bytes.
+        """Return how far the batches from `first` on fit into the segment: an index, and their bytes.
 
-        The segment always takes the first of them.
+        The index is that of the first batch which does not fit. The batch at `first` always fits.
         """
         config = self._state.config
         size = LOG_OVERHEAD + headers[first].batch_length

@@ -98,7 +98,10 @@ async def alter_quotas(
     added: Mapping[str, str],
     deleted: Sequence[str],
 ) -> None:
-    """Set the added quotas and delete the others. Raises JavaError if one to delete is not set."""
+    """Set the quotas in `added`, and delete those in `deleted`.
+
+    Raises JavaError if a quota in `deleted` is not set.
+    """
     there = next(iter((await _read(session, types, names)).values()), {})
     if missing := [key for key in deleted if key not in there]:
         raise invalid_configuration(f"Invalid config(s): {','.join(missing)}")

@@ -49,7 +49,7 @@ LONGEST = 249
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting with where its value could come from as well."""
+    """A setting: its value, the value's source, and the other sources that have a value for it."""
 
     name: str
     value: str | None

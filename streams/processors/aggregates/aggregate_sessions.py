@@ -86,9 +86,9 @@ def aggregate_sessions(
 def _merging(
     store: SessionStore[Any, Any], aggregation: Aggregation
 ) -> Callable[[Any, bytes, list[Bounds]], Any]:
-    """Return a function that merges the results of sessions, before the record is added.
+    """Return a function that merges the results of the sessions which a record joins.
 
-    Without sessions, it returns the initial value.
+    The record itself is added afterwards. For no sessions the function returns the initial value.
     """
     lookup, initial, merge = store.borrow, aggregation.initial, aggregation.merge
     assert merge is not None, "sessions merge"

@@ -89,7 +89,7 @@ class Committer:
 
     @property
     def has_open(self) -> bool:
-        """True if a transaction is open, which needs a commit even if no task does."""
+        """True if a transaction is open. It needs a commit even if no task has anything to commit."""
         return self._guarantee.has_open
 
     @property

@@ -85,7 +85,7 @@ class Guarantee(Protocol):
 
     @property
     def has_open(self) -> bool:
-        """True if a transaction is open, which needs a commit even if no task does."""
+        """True if a transaction is open. It needs a commit even if no task has anything to commit."""
         ...
 
     @property
@@ -159,7 +159,7 @@ class ExactlyOnce:
 
     @property
     def has_open(self) -> bool:
-        """True if a transaction is open, also if only a schedule has sent records in it."""
+        """True if a transaction is open, even one in which only a punctuator has sent records."""
         return self._transactions.is_open
 
     @property

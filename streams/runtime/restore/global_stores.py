@@ -317,7 +317,7 @@ class GlobalStores:
         return self._positions
 
     def positions_of(self, store: str) -> Mapping[TopicPartition, int]:
-        """Return the next offsets of one store's topic, by partition."""
+        """Return, by partition of the store's topic, the offset of the next record to be read."""
         return {
             tp: offset
             for tp, offset in list(self._positions.items())

@@ -91,7 +91,7 @@ def _plain(method: str) -> Callable[..., Any]:
     )
 
 
-def _kept(method: str) -> Callable[..., Any]:
+def _materialized(method: str) -> Callable[..., Any]:
     """Ours: a method that takes a function, a name and a store."""
     return lambda builder, step, above, steps: getattr(above[0], method)(
         OPERATORS[step["op"]].functions[step["f"]],  # type: ignore[index]
@@ -316,7 +316,7 @@ OPERATORS: dict[str, Operator] = {
         value="l",
         stored=True,
     ),
-    "reduce": Operator((G,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "reduce": Operator((G,), T, _materialized("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "aggregate": Operator((G,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
     "windowed_count": Operator(
         (W,),
@@ -325,7 +325,7 @@ OPERATORS: dict[str, Operator] = {
         value="l",
         stored=True,
     ),
-    "windowed_reduce": Operator((W,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "windowed_reduce": Operator((W,), T, _materialized("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "windowed_aggregate": Operator((W,), T, _aggregate, f.AGGREGATORS, value="s", stored=True),
     "session_count": Operator(
         (N,),
@@ -334,7 +334,7 @@ OPERATORS: dict[str, Operator] = {
         value="l",
         stored=True,
     ),
-    "session_reduce": Operator((N,), T, _kept("reduce"), f.REDUCERS, of_text="kv", stored=True),
+    "session_reduce": Operator((N,), T, _materialized("reduce"), f.REDUCERS, of_text="kv", stored=True),
     "session_aggregate": Operator((N,), T, _aggregate_sessions, f.AGGREGATORS, value="s", stored=True),
     "foreign_join": Operator(
         (T, T), T, _joined_foreign("join"), f.JOINERS, value="s", of_text="k", stored=True
@@ -349,9 +349,9 @@ OPERATORS: dict[str, Operator] = {
     "table_outer_join": Operator(
         (T, T), T, _joined_tables("outer_join"), f.JOINERS, value="s", of_text="k", stored=True
     ),
-    "table_filter": Operator((T,), T, _kept("filter"), f.PREDICATES, stored=True),
-    "table_filter_not": Operator((T,), T, _kept("filter_not"), f.PREDICATES, stored=True),
-    "table_map_values": Operator((T,), T, _kept("map_values"), f.MAPPERS, value="s", stored=True),
+    "table_filter": Operator((T,), T, _materialized("filter"), f.PREDICATES, stored=True),
+    "table_filter_not": Operator((T,), T, _materialized("filter_not"), f.PREDICATES, stored=True),
+    "table_map_values": Operator((T,), T, _materialized("map_values"), f.MAPPERS, value="s", stored=True),
     "to_stream": Operator((T,), S, lambda b, s, above, steps: above[0].to_stream(name=s["name"])),
     "to_stream_by": Operator((T,), S, _to_stream_by, f.SELECTORS, key="s"),
     "repartition": Operator(

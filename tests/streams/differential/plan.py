@@ -45,11 +45,11 @@ class Plan:
         return cls(data["steps"], data["events"], data.get("optimization", "none"))
 
     def __repr__(self) -> str:
-        told = [f"  {number}: {_told(step)}" for number, step in enumerate(self.steps)]
-        return "\n".join(["a plan:", *told, *(f"  {event}" for event in self.events), self.line])
+        listing = [f"  {number}: {_described(step)}" for number, step in enumerate(self.steps)]
+        return "\n".join(["a plan:", *listing, *(f"  {event}" for event in self.events), self.line])
 
 
-def _told(step: Step) -> str:
+def _described(step: Step) -> str:
     above = ", ".join(map(str, step["of"]))
     rest = {name: value for name, value in step.items() if name not in ("op", "of") and value is not None}
     return f"{step['op']}({above}) {' '.join(f'{name}={value}' for name, value in rest.items())}"

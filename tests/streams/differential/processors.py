@@ -25,18 +25,18 @@ class Teller(Processor[Any, Any]):
 
     def __init__(self, step: Step) -> None:
         self.step = step
-        self.seen = 0
+        self.count = 0
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self.store: Any = None if self.step["store"] is None else context.store(self.step["store"]["name"])
         for interval, clock in self.step["schedules"]:
             context.schedule(
-                interval, lambda now, told=f"{clock[0]}{interval}": self.fire(told, now), on=clock
+                interval, lambda now, schedule=f"{clock[0]}{interval}": self.fire(schedule, now), on=clock
             )
 
     def process(self, record: Record[Any, Any]) -> None:
-        self.seen += 1
+        self.count += 1
         if self.store is not None and record.key is not None:
             self.keep(record.key, record.value)
         value = None if record.value is None else short(text(record.value) + self.where())
@@ -54,12 +54,12 @@ class Teller(Processor[Any, Any]):
         metadata = self.context.record_metadata
         return "#none" if metadata is None else f"#{metadata.topic[:5]}:{metadata.offset}"
 
-    def fire(self, told: str, now: int) -> None:
-        kept = [] if self.store is None else list(self.store.all())
+    def fire(self, schedule: str, now: int) -> None:
+        entries = [] if self.store is None else list(self.store.all())
         where = self.where()
-        self.context.forward(Record(told, f"{self.seen}{where}{len(kept)}", now))
-        if kept:
-            self.store.delete(kept[0][0])
+        self.context.forward(Record(schedule, f"{self.count}{where}{len(entries)}", now))
+        if entries:
+            self.store.delete(entries[0][0])
 
 
 def teller(step: Step) -> Callable[[], Teller]:
@@ -70,11 +70,11 @@ class Numberer(FixedKeyProcessor[Any, Any]):
     """A processor that appends each record's number to its value."""
 
     def __init__(self) -> None:
-        self.seen = 0
+        self.count = 0
 
     def process(self, record: FixedKeyRecord[Any, Any]) -> None:
-        self.seen += 1
-        value = None if record.value is None else short(f"{text(record.value)}{self.seen}")
+        self.count += 1
+        value = None if record.value is None else short(f"{text(record.value)}{self.count}")
         self.context.forward(record.with_value(value))
 
 

@@ -112,8 +112,8 @@ class Topologies:
 
     @staticmethod
     def _takes(operator: Operator, step: Step) -> bool:
-        wanted = operator.of_text
-        return ("k" not in wanted or step["key"] == "s") and ("v" not in wanted or step["value"] == "s")
+        sides = operator.of_text
+        return ("k" not in sides or step["key"] == "s") and ("v" not in sides or step["value"] == "s")
 
     def add_key_changer(self) -> None:
         """Draw a step that changes keys, and several below it: their repartition topics are to be one."""
@@ -232,11 +232,11 @@ class Topologies:
 
     def end(self) -> None:
         """Write what nothing else takes."""
-        taken = {number for step in self.steps for number in step["of"]}
-        for made in [made for made in self.made if made.number not in taken and made.kind == "table"]:
+        sources = {number for step in self.steps for number in step["of"]}
+        for made in [made for made in self.made if made.number not in sources and made.kind == "table"]:
             self.add_of("to_stream", [made])
-        taken = {number for step in self.steps for number in step["of"]}
-        for made in [made for made in self.made if made.number not in taken and made.kind == "stream"]:
+        sources = {number for step in self.steps for number in step["of"]}
+        for made in [made for made in self.made if made.number not in sources and made.kind == "stream"]:
             self.add_of(self.draw(st.sampled_from(["to", "to", "to_chosen"])), [made])
 
 

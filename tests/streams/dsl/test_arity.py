@@ -82,7 +82,7 @@ def keyword(value: str, *, shift: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda: 1, r"with \(value\) or with \(key, value\); .*<lambda>\(\) takes neither"),
         (three, r"three\(a: 'int', b: 'int', c: 'int'\) -> 'int' takes neither"),
@@ -90,9 +90,9 @@ def keyword(value: str, *, shift: int) -> str:
         ("text", "takes a function of .*, not 'text'"),
     ],
 )
-def test_what_fits_neither_is_refused_where_it_is_said(function: Any, told: str) -> None:
+def test_what_fits_neither_is_refused_where_it_is_said(function: Any, message: str) -> None:
     stream = StreamsBuilder(key_serde=str, value_serde=str).stream("in")
-    with pytest.raises(TopologyError, match=rf"^map_values\(\) .*{told}"):
+    with pytest.raises(TopologyError, match=rf"^map_values\(\) .*{message}"):
         stream.map_values(function)
 
 

@@ -92,7 +92,7 @@ class Model:
 
     def __init__(self, direction: str, tolerance: int, grace: int, *, exact: bool) -> None:
         self.direction, self.tolerance, self.grace, self.exact = direction, tolerance, grace, exact
-        self.kept = tolerance * (2 if direction == "nearest" else 1) + grace
+        self.retention = tolerance * (2 if direction == "nearest" else 1) + grace
         self.time = self.newest = -1
         self.right: list[tuple[str, int, int]] = []
         self.waiting: list[tuple[int, int, str]] = []
@@ -100,18 +100,18 @@ class Model:
 
     def best(self, key: str, timestamp: int) -> tuple[int, int] | None:
         """Time and place."""
-        found: list[Any] = []
+        nodees: list[Any] = []
         for each, time, place in self.right:
             apart = time - timestamp
-            if each != key or abs(apart) > self.tolerance or time < self.newest - self.kept:
+            if each != key or abs(apart) > self.tolerance or time < self.newest - self.retention:
                 continue
             if apart == 0 and not self.exact:
                 continue
             if (self.direction == "backward" and apart > 0) or (self.direction == "forward" and apart < 0):
                 continue
             is_forward = apart > 0 or self.direction == "forward"
-            found.append(((abs(apart), is_forward, place if is_forward else -place), (time, place)))
-        return min(found)[1] if found else None
+            nodees.append(((abs(apart), is_forward, place if is_forward else -place), (time, place)))
+        return min(nodees)[1] if nodees else None
 
     def is_settled(self, timestamp: int, match: tuple[int, int] | None) -> bool:
         """Return True if no record that is on time can be a better match."""
@@ -219,13 +219,13 @@ def test_names_and_options() -> None:
     store = "KSTREAM-ASOFOTHER-0000000003-store"
     assert f"Processor: KSTREAM-ASOFTHIS-0000000002 (stores: [{store}])" in described, "nothing waits"
     assert "Processor: near-asof-this-join" in described
-    for options, told in (
+    for options, message in (
         ({"tolerance": -1}, "tolerance is -1, it must not be negative"),
         ({"tolerance": 5, "grace": -1}, "grace is -1, it must not be negative"),
         ({"tolerance": 5, "direction": "up"}, "direction is 'up', it may be 'backward', 'forward' or"),
         ({"tolerance": 5, "idle_timeout": 0}, "idle_timeout is 0, it must be longer than 0"),
     ):
-        with pytest.raises(TopologyError, match=told):
+        with pytest.raises(TopologyError, match=message):
             topology(**options)
     table: Any = builder.table("table")
     with pytest.raises(TopologyError, match="an as-of join is with a KStream, not with a KTable"):

@@ -18,7 +18,7 @@ Event = tuple[str, int, int]
 """Key, id and timestamp."""
 
 
-def told(events: list[Event], *, shrunk: bool = False, **options: Any) -> list[tuple[Any, Any]]:
+def unique(events: list[Event], *, shrunk: bool = False, **options: Any) -> list[tuple[Any, Any]]:
     """Return the forwarded records. ``shrunk``: nothing stays in memory from one record to the next."""
     builder = StreamsBuilder(key_serde=str, value_serde=int)
     builder.stream("in").deduplicate(store="seen", **options).to("out")
@@ -32,7 +32,7 @@ def told(events: list[Event], *, shrunk: bool = False, **options: Any) -> list[t
 
 def test_the_first_of_an_id_goes_on_until_the_time_is_over() -> None:
     events = [("a", 1, 100), ("a", 1, 110), ("a", 2, 105), ("b", 1, 110), ("a", 1, 111), ("a", 1, 121)]
-    assert told(events, key=lambda id: id, within=10) == [
+    assert unique(events, key=lambda id: id, within=10) == [
         ("a", (1, 100)),
         ("a", (2, 105)),
         ("b", (1, 110)),
@@ -41,23 +41,25 @@ def test_the_first_of_an_id_goes_on_until_the_time_is_over() -> None:
 
 
 def test_without_a_selector_the_key_is_the_id() -> None:
-    assert told([("a", 1, 0), ("a", 2, 5), ("b", 2, 5)], within=10) == [("a", (1, 0)), ("b", (2, 5))]
+    assert unique([("a", 1, 0), ("a", 2, 5), ("b", 2, 5)], within=10) == [("a", (1, 0)), ("b", (2, 5))]
 
 
 def test_out_of_order_and_late_records_as_the_kip_says() -> None:
     a, b = ("a", 1), ("b", 1)
     events = [(*a, 20), (*a, 12), (*a, 9), (*b, 40), (*b, 25), (*a, 25)]
     # The one at 9 is further from 20 than the interval; those at 25 are late, and nothing is known of them.
-    assert told(events, within=10) == [
+    assert unique(events, within=10) == [
         ("a", (1, 20)),
         ("a", (1, 9)),
         ("b", (1, 40)),
         ("b", (1, 25)),
         ("a", (1, 25)),
     ]
-    assert told([(*a, 10), (*b, 20), (*a, 9)], within=10) == [("a", (1, 10)), ("b", (1, 20))]
-    assert told([(*a, 10), (*b, 21), (*a, 9)], within=10)[-1] == ("a", (1, 9)), "what it repeats is forgotten"
-    assert told([(*a, 10), (*b, 21), (*a, 9)], within=10, grace=1) == [("a", (1, 10)), ("b", (1, 21))]
+    assert unique([(*a, 10), (*b, 20), (*a, 9)], within=10) == [("a", (1, 10)), ("b", (1, 20))]
+    assert unique([(*a, 10), (*b, 21), (*a, 9)], within=10)[-1] == ("a", (1, 9)), (
+        "what it repeats is forgotten"
+    )
+    assert unique([(*a, 10), (*b, 21), (*a, 9)], within=10, grace=1) == [("a", (1, 10)), ("b", (1, 21))]
 
 
 def test_records_without_key_or_id_go_on() -> None:
@@ -97,7 +99,7 @@ events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integer
 @settings(max_examples=depth.times(100))
 @given(events, st.integers(1, 20), st.sampled_from([0, 5, 100]), st.booleans())
 def test_agrees_with_a_model(events: list[Event], within: int, grace: int, shrunk: bool) -> None:
-    output = told(events, shrunk=shrunk, key=lambda key, id: id, within=within, grace=grace)
+    output = unique(events, shrunk=shrunk, key=lambda key, id: id, within=within, grace=grace)
     assert output == model(events, within, grace)
 
 

@@ -19,7 +19,7 @@ Event = tuple[str, int]
 """Key and timestamp."""
 
 
-def told(events: list[Event], windows: TimeWindows, value: int | None = None, **options: Any) -> list[Any]:
+def filled(events: list[Event], windows: TimeWindows, value: int | None = None, **options: Any) -> list[Any]:
     """Key, start, count and timestamp of what goes on, once all windows are closed."""
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     windowed = builder.stream("in").group_by_key().windowed_by(windows)
@@ -35,19 +35,19 @@ def told(events: list[Event], windows: TimeWindows, value: int | None = None, **
 
 def test_gaps_are_filled_with_the_value_before_or_a_constant() -> None:
     events = [("a", 3), ("a", 4), ("a", 35)]
-    assert told(events, TimeWindows(10), limit=9) == [
+    assert filled(events, TimeWindows(10), limit=9) == [
         ("a", 0, 2, 4),
         ("a", 10, 2, 19),
         ("a", 20, 2, 29),
         ("a", 30, 1, 35),
     ]
-    assert [count for _, _, count, _ in told(events, TimeWindows(10), 0, limit=9)] == [2, 0, 0, 1]
-    assert [start for _, start, _, _ in told(events, TimeWindows(10), limit=1)] == [0, 10, 30]
+    assert [count for _, _, count, _ in filled(events, TimeWindows(10), 0, limit=9)] == [2, 0, 0, 1]
+    assert [start for _, start, _, _ in filled(events, TimeWindows(10), limit=1)] == [0, 10, 30]
 
 
 def test_windows_that_overlap_say_how_far_apart_they_are() -> None:
     events = [("a", 10), ("a", 30)]
-    starts = [start for _, start, _, _ in told(events, TimeWindows(10, advance=5), limit=9, advance=5)]
+    starts = [start for _, start, _, _ in filled(events, TimeWindows(10, advance=5), limit=9, advance=5)]
     assert starts == [5, 10, 15, 20, 25, 30]
 
 
@@ -71,7 +71,7 @@ events = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 80)), max_size
 @settings(max_examples=depth.times(60))
 @given(events, st.sampled_from([1, 4, 10]), st.integers(1, 9))
 def test_agrees_with_a_model(events: list[Event], size: int, limit: int) -> None:
-    output = told(events, TimeWindows(size, grace=100), limit=limit)
+    output = filled(events, TimeWindows(size, grace=100), limit=limit)
     assert sorted(each[:3] for each in output) == model(events, size, limit)
     for key in "ab":
         starts = [each[1] for each in output if each[0] == key]

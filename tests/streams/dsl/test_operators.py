@@ -92,13 +92,13 @@ def test_timestamp_extractor_gives_event_time(builder: StreamsBuilder) -> None:
 
 
 @pytest.fixture(params=[True, False], ids=["cached", "uncached"])
-def kept(request: pytest.FixtureRequest) -> Iterator[Materialized]:
+def storage(request: pytest.FixtureRequest) -> Iterator[Materialized]:
     return Materialized(name="kept", caching=request.param)
 
 
-def test_count_reduce_aggregate(builder: StreamsBuilder, kept: Materialized) -> None:
+def test_count_reduce_aggregate(builder: StreamsBuilder, storage: Materialized) -> None:
     grouped = builder.stream("in").group_by_key()
-    grouped.count(store=kept).to_stream().to("counts")
+    grouped.count(store=storage).to_stream().to("counts")
     grouped.reduce(max, store="most").to_stream().to("most")
     add = lambda key, value, total: [*total, value]  # noqa: E731
     grouped.aggregate(list, add, value_serde=list).to_stream().to("lists")
@@ -111,20 +111,20 @@ def test_count_reduce_aggregate(builder: StreamsBuilder, kept: Materialized) -> 
         assert driver.metrics()["KSTREAM-AGGREGATE-0000000001"].dropped_records_total == 2
 
 
-def test_result_timestamp_is_the_highest(builder: StreamsBuilder, kept: Materialized) -> None:
-    builder.stream("in").group_by_key().count(store=kept).to_stream().to("out")
+def test_result_timestamp_is_the_highest(builder: StreamsBuilder, storage: Materialized) -> None:
+    builder.stream("in").group_by_key().count(store=storage).to_stream().to("out")
     with TopologyTestDriver(builder) as driver:
         for timestamp in (10, 30, 20):
             driver.input_topic("in").pipe_input("a", 1, timestamp)
         assert [record.timestamp for record in driver.output_topic("out").read_all()] == [10, 30, 30]
 
 
-def test_an_aggregator_that_returns_none_deletes(builder: StreamsBuilder, kept: Materialized) -> None:
+def test_an_aggregator_that_returns_none_deletes(builder: StreamsBuilder, storage: Materialized) -> None:
     def add(key: str, value: int, total: int) -> int | None:
         return total + value or None
 
     grouped = builder.stream("in").group_by_key()
-    grouped.aggregate(lambda: 0, add, value_serde=int, store=kept).to_stream().to("out")
+    grouped.aggregate(lambda: 0, add, value_serde=int, store=storage).to_stream().to("out")
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in").pipe_all([("a", 1), ("a", -1), ("a", 4)])
         assert driver.output_topic("out").read_key_values() == [("a", 1), ("a", None), ("a", 4)]
@@ -229,16 +229,16 @@ def test_tumbling_windows_are_aligned_to_the_epoch(builder: StreamsBuilder) -> N
         assert dict(store.all()) == counts
 
 
-@pytest.mark.parametrize(("timestamp", "taken"), [(0, False), (9, False), (10, True), (19, True)])
-def test_late_records_are_dropped_and_counted(builder: StreamsBuilder, timestamp: int, taken: bool) -> None:
+@pytest.mark.parametrize(("timestamp", "counted"), [(0, False), (9, False), (10, True), (19, True)])
+def test_late_records_are_dropped_and_counted(builder: StreamsBuilder, timestamp: int, counted: bool) -> None:
     """Taken iff window end > stream time − grace: at 25 with grace 10, [10, 20) is open, [0, 10) not."""
     windows = builder.stream("in").group_by_key().windowed_by(TimeWindows(10, grace=10))
     windows.count(name="counter").to_stream().to("out")
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("in").pipe_input("a", 1, 25)
         driver.input_topic("in").pipe_input("b", 1, timestamp)
-        assert len(driver.output_topic("out").read_all()) == 1 + taken
-        assert driver.metrics()["counter"].late_records_total == (not taken)
+        assert len(driver.output_topic("out").read_all()) == 1 + counted
+        assert driver.metrics()["counter"].late_records_total == (not counted)
 
 
 def test_windows_expire_by_stream_time(builder: StreamsBuilder) -> None:

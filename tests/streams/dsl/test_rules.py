@@ -173,8 +173,8 @@ def suppress_joined(b: StreamsBuilder) -> None:
 def streams(kind: str, windows: JoinWindows) -> Callable[[StreamsBuilder], None]:
     def build(b: StreamsBuilder) -> None:
         left, right = b.stream("l"), b.stream("r")
-        told = lambda x, y: joined("null" if x is None else x, y)  # noqa: E731
-        getattr(left, kind)(right, told, windows=windows).to("out")
+        text_of = lambda x, y: joined("null" if x is None else x, y)  # noqa: E731
+        getattr(left, kind)(right, text_of, windows=windows).to("out")
 
     return build
 
@@ -477,10 +477,10 @@ def played(driver: TopologyTestDriver, line: str) -> list[str]:
         case _:
             raise AssertionError(line)
     records = driver.output_topic("out").read_all()
-    return [f"-> {told(record.key)} {told(record.value)} {record.timestamp}" for record in records]
+    return [f"-> {text_of(record.key)} {text_of(record.value)} {record.timestamp}" for record in records]
 
 
-def told(value: str | None) -> str:
+def text_of(value: str | None) -> str:
     return "-" if value is None else value
 
 

@@ -105,14 +105,14 @@ def test_a_partitioner_chooses_one_partition_several_none_or_leaves_it(
 
 def test_a_partition_that_is_not_there_is_named() -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
-    builder.stream("in").to("out", partitioner=lambda *asked: 3, name="sink")
+    builder.stream("in").to("out", partitioner=lambda *args: 3, name="sink")
     with pytest.raises(StreamsError, match=r"^sink: its partitioner chose partition 3 of 'out', which has 3"):
         give(task_of(builder.build()), "a")
 
 
 def test_a_repartition_topic_has_the_partitions_and_the_partitioner_it_is_given() -> None:
     builder = StreamsBuilder(key_serde=str, value_serde=str)
-    stream = builder.stream("in").repartition(name="r", partitions=5, partitioner=lambda *asked: asked[3] - 1)
+    stream = builder.stream("in").repartition(name="r", partitions=5, partitioner=lambda *args: args[3] - 1)
     stream.to("out")
     topology = builder.build()
     assert topology.source_of("r-repartition").partitions == 5

@@ -52,13 +52,13 @@ def joiner(value: str | None, other: str | None) -> str:
     return f"{value or 'null'}+{other or 'null'}"
 
 
-def told(table: Table) -> None:
+def to_output(table: Table) -> None:
     table.to_stream().to("out")
 
 
 def grouped(table: Table, store: Materialized) -> None:
     by_first = table.group_by(lambda k, v: (v[0], v), key_serde=str, value_serde=str)
-    told(by_first.aggregate(str, added, taken_back, value_serde=str, store=store))
+    to_output(by_first.aggregate(str, added, taken_back, value_serde=str, store=store))
 
 
 def added(key: str, value: str, so_far: str) -> str:
@@ -79,17 +79,17 @@ def reduced(b: StreamsBuilder) -> Table:
 def reduce_told(b: StreamsBuilder) -> None:
     filtered = reduced(b).filter(lambda k, v: len(v) % 3 != 0)
     all_of_them = filtered.group_by(lambda k, v: ("all", v), key_serde=str, value_serde=str)
-    told(all_of_them.aggregate(str, added, taken_back, value_serde=str))
+    to_output(all_of_them.aggregate(str, added, taken_back, value_serde=str))
 
 
 def derived_kept(b: StreamsBuilder) -> None:
     filtered = table(b, "in", "versions").filter(lambda k, v: not v.startswith("x"), store=versioned("kept"))
-    told(filtered.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)))
+    to_output(filtered.map_values(lambda v: v + "!", store=Materialized(name="mapped", value_serde=str)))
 
 
 def kept_versions(b: StreamsBuilder) -> None:
     filtered = b.table("in").filter(lambda k, v: not v.startswith("x"), store=versioned("kept"))
-    told(filtered.map_values(lambda v: v + "!"))
+    to_output(filtered.map_values(lambda v: v + "!"))
 
 
 def joined(left: Table, right: Table, kind: str, store: Materialized | None = None) -> Table:
@@ -98,12 +98,12 @@ def joined(left: Table, right: Table, kind: str, store: Materialized | None = No
 
 
 def foreign_join(b: StreamsBuilder) -> None:
-    told(table(b, "l", "ls").join(table(b, "r", "rs"), joiner, foreign_key=lambda v: v[1:]))
+    to_output(table(b, "l", "ls").join(table(b, "r", "rs"), joiner, foreign_key=lambda v: v[1:]))
 
 
 def foreign_left_join(b: StreamsBuilder) -> None:
     left, right, store = table(b, "l", "ls"), table(b, "r", "rs"), versioned("joined")
-    told(left.left_join(right, joiner, foreign_key=lambda v: v[1:], store=store))
+    to_output(left.left_join(right, joiner, foreign_key=lambda v: v[1:], store=store))
 
 
 def stream(b: StreamsBuilder) -> KStream[str, str]:
@@ -127,14 +127,14 @@ def named_join(b: StreamsBuilder) -> None:
 
 PROGRAMS: dict[str, Callable[[StreamsBuilder], object]] = {
     "store": lambda b: table(b, "in", "versions"),
-    "table": lambda b: told(table(b, "in", "versions")),
-    "to-table": lambda b: told(b.stream("in").to_table(store=versioned("versions"))),
-    "derived": lambda b: told(derived(table(b, "in", "versions"))),
+    "table": lambda b: to_output(table(b, "in", "versions")),
+    "to-table": lambda b: to_output(b.stream("in").to_table(store=versioned("versions"))),
+    "derived": lambda b: to_output(derived(table(b, "in", "versions"))),
     "derived-kept": derived_kept,
     "kept-versions": kept_versions,
     "grouped": lambda b: grouped(derived(table(b, "in", "versions")), Materialized(name="sums")),
     "grouped-versions": lambda b: grouped(b.table("in"), versioned("sums")),
-    "reduce": lambda b: told(reduced(b)),
+    "reduce": lambda b: to_output(reduced(b)),
     "reduce-told": reduce_told,
     "foreign-join": foreign_join,
     "foreign-left-join": foreign_left_join,
@@ -152,11 +152,11 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], object]] = {
 
 
 def table_join(kind: str) -> Callable[[StreamsBuilder], None]:
-    return lambda b: told(joined(table(b, "l", "ls"), table(b, "r", "rs"), kind))
+    return lambda b: to_output(joined(table(b, "l", "ls"), table(b, "r", "rs"), kind))
 
 
 def table_join_one(kind: str) -> Callable[[StreamsBuilder], None]:
-    return lambda b: told(joined(derived(table(b, "l", "ls")), b.table("r"), kind, versioned("joined")))
+    return lambda b: to_output(joined(derived(table(b, "l", "ls")), b.table("r"), kind, versioned("joined")))
 
 
 for each in ("inner", "left", "outer"):

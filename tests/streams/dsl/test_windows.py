@@ -38,7 +38,7 @@ START = 3
 """Where the wall clock begins."""
 
 
-def wanted(script: str) -> dict[str, str]:
+def words_of(script: str) -> dict[str, str]:
     """Return the options in the script's line that begins with `windows`."""
     line = next(line for line in script.splitlines() if line.startswith("windows "))
     _, kind, *values = line.split(" ")
@@ -89,7 +89,7 @@ class Functions:
         return [lambda k, x, y: self.merge(x, y)] if want["kind"] == "session" else []
 
 
-def kept(want: dict[str, str], name: str = "store") -> Materialized:
+def store_of(want: dict[str, str], name: str = "store") -> Materialized:
     retention = int(want["retention"]) if "retention" in want else None
     return Materialized(name=name, caching=want.get("cached") != "false", retention=retention)
 
@@ -107,7 +107,7 @@ def aggregated(
     call = Functions(want)
     windows: Any = grouped.windowed_by(windows_of(want))
     windows = windows.emit_strategy(f"on_window_{want.get('emit', 'update')}")
-    store = kept(want, name)
+    store = store_of(want, name)
     table: KTable[Any, Any]
     match want.get("op", "aggregate"):
         case "count":
@@ -142,11 +142,11 @@ def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
     grouped: KGroupedStream[str, str] = builder.stream("in").group_by_key()
     if want["kind"] == "plain":
         table: KTable[Any, Any] = cogrouped(builder, grouped, call).aggregate(
-            call.begin, value_serde=str, store=kept(want)
+            call.begin, value_serde=str, store=store_of(want)
         )
     elif want.get("cogroup") == "true":
         windows: Any = cogrouped(builder, grouped, call).windowed_by(windows_of(want))
-        table = windows.aggregate(call.begin, *call.merger(want), value_serde=str, store=kept(want))
+        table = windows.aggregate(call.begin, *call.merger(want), value_serde=str, store=store_of(want))
     else:
         table = aggregated(grouped, want)
     if "joined" in want:
@@ -165,7 +165,7 @@ def build(builder: StreamsBuilder, want: dict[str, str]) -> None:
 
 def played(script: str) -> Iterator[str]:
     """Yield the script with the records that ours writes."""
-    want = wanted(script)
+    want = words_of(script)
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     build(builder, want)
     with TopologyTestDriver(

@@ -177,7 +177,7 @@ async def test_what_makes_no_sense_is_refused_with_the_remedy(
 ) -> None:
     name = new_name("nonsense")
     async with served(logd, name, tmp_path) as (_, http):
-        for path, status, said in [
+        for path, status, message in [
             ("/nothing", 404, "GET /nothing: Not Found"),
             ("/stores/count/a", 404, "no store is named 'count'"),
             ("/stores/counts?limit=100000", 400, "limit=100000: a whole number from 1 to 1000"),
@@ -196,7 +196,7 @@ async def test_what_makes_no_sense_is_refused_with_the_remedy(
             response = await http.get(path)
             assert (path, response.status_code) == (path, status)
             assert response.json()["error_code"] == status
-            assert said in response.json()["message"]
+            assert message in response.json()["message"]
         assert (await http.post("/status")).status_code == 405
 
 

@@ -355,7 +355,7 @@ def test_functions_that_are_no_coroutines_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"max_in_flight": 0}, "max_in_flight is 0"),
         ({"ordered": "task"}, "ordered is 'task', it may be one of"),
@@ -365,11 +365,11 @@ def test_functions_that_are_no_coroutines_are_named() -> None:
         ({"context": 5}, "context is 5"),
     ],
 )
-def test_settings_are_checked(wrong: dict[str, Any], told: str) -> None:
+def test_settings_are_checked(wrong: dict[str, Any], message: str) -> None:
     async def mapper(value: int, context: Any = None) -> int:
         return value
 
-    with pytest.raises(TopologyError, match=told):
+    with pytest.raises(TopologyError, match=message):
         builder_of(mapper, **wrong)
 
 

@@ -133,7 +133,7 @@ def test_each_record_of_a_batch_that_raises_is_looked_at_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda values: values[1:], "gave 2 results for 3 records: it has to return one for each"),
         (lambda values: None, "gave a NoneType for 3 records: it has to return a list of as many"),
@@ -141,28 +141,28 @@ def test_each_record_of_a_batch_that_raises_is_looked_at_by_itself() -> None:
     ],
 )
 def test_another_number_of_results_ends_the_task_whatever_the_handler(
-    function: Callable[..., Any], told: str
+    function: Callable[..., Any], message: str
 ) -> None:
     """A batch with another number of results ends the task. It is unknown which record lacks one, so none may
     be skipped.
     """
     with driven(function, Handlers(processing=log_and_continue)) as driver:
         with pytest.raises(
-            ProcessingError, match=f"record in-0 offset 0, node {NODE}: BatchMismatch: .*{told}"
+            ProcessingError, match=f"record in-0 offset 0, node {NODE}: BatchMismatch: .*{message}"
         ):
             driver.input_topic("in").pipe_many([("a", 1), ("b", 2), ("c", 3)])
 
 
 @pytest.mark.parametrize(
-    ("function", "how", "told"),
+    ("function", "how", "message"),
     [
         (len, {"max_records": 0}, "max_records is 0"),
         (len, {"as_": "pandas"}, "as_ is 'pandas', it may be one of"),
         (5, {}, "takes a function of a batch, not 5"),
     ],
 )
-def test_settings_are_checked(function: Any, how: dict[str, Any], told: str) -> None:
-    with pytest.raises(TopologyError, match=told):
+def test_settings_are_checked(function: Any, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
         driven(function, **how)
 
 
@@ -215,16 +215,16 @@ def test_arrow_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda batch: batch.slice(1), "gave 1 rows for 2 records"),
         (lambda batch: [1, 2], "gave a list, not a pyarrow RecordBatch, Table or Array of 2 rows"),
     ],
 )
-def test_arrow_results_are_checked(function: Callable[..., Any], told: str) -> None:
+def test_arrow_results_are_checked(function: Callable[..., Any], message: str) -> None:
     pytest.importorskip("pyarrow")
     with driven(function, as_="arrow") as driver:
-        with pytest.raises(ProcessingError, match=told):
+        with pytest.raises(ProcessingError, match=message):
             driver.input_topic("in").pipe_many([("a", 1), ("b", 2)])
 
 

@@ -23,7 +23,7 @@ class Count(Processor[str, str]):
     def process(self, record: Record[str, str]) -> None:
         if record.value == "fail":
             raise ValueError("no such value")
-        store = seen(self)
+        store = store_of(self)
         store.put(record.value, (store.get(record.value) or 0) + 1)
 
 
@@ -31,10 +31,10 @@ class Lookup(Processor[str, str]):
     """Forwards how often the value was seen."""
 
     def process(self, record: Record[str, str]) -> None:
-        self.context.forward(record.with_value(seen(self).get(record.value) or 0))
+        self.context.forward(record.with_value(store_of(self).get(record.value) or 0))
 
 
-def seen(processor: Processor[Any, Any]) -> KeyValueStore[str, int]:
+def store_of(processor: Processor[Any, Any]) -> KeyValueStore[str, int]:
     store = processor.context.store("seen")
     assert isinstance(store, KeyValueStore)
     return store

@@ -253,13 +253,13 @@ async def test_windows_stay_open_while_nobody_says_where_the_inputs_end(
         def __init__(self, client: object) -> None:
             pass
 
-        async def list_offsets(self, wanted: dict[TopicPartition, str]) -> dict[TopicPartition, Any]:
-            asked.append(wanted)
-            if len(asked) == 1:
+        async def list_offsets(self, specs: dict[TopicPartition, str]) -> dict[TopicPartition, Any]:
+            requests.append(specs)
+            if len(requests) == 1:
                 raise RequestTimedOut("no broker answers")
-            return dict.fromkeys(wanted, Mock(offset=5))
+            return dict.fromkeys(specs, Mock(offset=5))
 
-    asked: list[dict[TopicPartition, str]] = []
+    requests: list[dict[TopicPartition, str]] = []
     monkeypatch.setattr(idle_ends, "Admin", Silent)
     watched = Watched()
     client: Any = None
@@ -271,7 +271,7 @@ async def test_windows_stay_open_while_nobody_says_where_the_inputs_end(
 
     ends = IdleEnds(client, "group", dict)
     await ask(ends)
-    assert asked == [], "it is not due"
+    assert requests == [], "it is not due"
     assert watched.look(*steps(100, 1000))
     await ask(ends)
     assert (watched.watch.is_confirmed, watched.watch.is_due) == (False, False)
@@ -279,7 +279,7 @@ async def test_windows_stay_open_while_nobody_says_where_the_inputs_end(
     await ask(ends)
     assert watched.watch.is_confirmed
     await ask(ends)
-    assert asked == [{TP: "latest"}] * 2, "not again what is confirmed"
+    assert requests == [{TP: "latest"}] * 2, "not again what is confirmed"
     await ends.close()
 
 
@@ -293,12 +293,12 @@ def test_windows_behind_a_topic_stay_open_while_there_is_more_above_it(
             pass
 
         async def list_group_offsets(self, group: str, tps: object) -> dict[TopicPartition, Any]:
-            return {ABOVE: Mock(offset=said["committed"])}
+            return {ABOVE: Mock(offset=offsets["committed"])}
 
-        async def list_offsets(self, wanted: dict[TopicPartition, str]) -> dict[TopicPartition, Any]:
+        async def list_offsets(self, specs: dict[TopicPartition, str]) -> dict[TopicPartition, Any]:
             ends = {TP: 5, ABOVE: 9, UNREAD: 3}
             return {
-                tp: Mock(offset=ends[tp] if at == "latest" else said["begin"]) for tp, at in wanted.items()
+                tp: Mock(offset=ends[tp] if at == "latest" else offsets["begin"]) for tp, at in specs.items()
             }
 
     ABOVE, UNREAD = TopicPartition("above", 0), TopicPartition("above", 1)
@@ -317,14 +317,14 @@ def test_windows_behind_a_topic_stay_open_while_there_is_more_above_it(
         return watched.watch.is_confirmed
 
     above = frozenset(["above"])
-    said: dict[str, int] = {}
-    for told, latest, confirmed in (
+    offsets: dict[str, int] = {}
+    for answer, latest, confirmed in (
         ({"committed": 9, "begin": 3}, False, True),
         ({"committed": 8, "begin": 3}, False, False),
         ({"committed": 9, "begin": 0}, False, False),
         ({"committed": 9, "begin": 0}, True, True),
     ):
-        said.update(told)
+        offsets.update(answer)
         upstream = Upstream(above, above if latest else frozenset())
         assert asyncio.run(is_confirmed(upstream)) is confirmed
 

@@ -25,11 +25,11 @@ class Deduplicate(Processor[str, int]):
         super().init(context)
         store = context.store("seen")
         assert isinstance(store, KeyValueStore)
-        self.seen: KeyValueStore[str, int] = store
+        self.values: KeyValueStore[str, int] = store
 
     def process(self, record: Record[str, int]) -> None:
-        if self.seen.get(record.key) != record.value:
-            self.seen.put(record.key, record.value, record.timestamp)
+        if self.values.get(record.key) != record.value:
+            self.values.put(record.key, record.value, record.timestamp)
             self.context.forward(record)
 
 

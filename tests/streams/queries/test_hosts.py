@@ -71,7 +71,7 @@ def test_every_member_is_told_what_others_have() -> None:
     assert silent.active == assignment.active == {SECOND}
 
 
-def known() -> Hosts:
+def all_hosts() -> Hosts:
     topology = counting()
     hosts = Hosts(topology, TopicNames("app", topology), str(HERE))
     hosts.assign(
@@ -82,7 +82,7 @@ def known() -> Hosts:
 
 
 def test_a_key_is_where_its_partition_is() -> None:
-    hosts = known()
+    hosts = all_hosts()
     second = KeyQueryMetadata(partition=1, active_host=THERE, standby_hosts=(HERE,))
     assert hosts.of_key("counts", "a") == KeyQueryMetadata(partition=0, active_host=HERE)
     assert hosts.of_key("counts", KEY_OF_SECOND) == second
@@ -92,7 +92,7 @@ def test_a_key_is_where_its_partition_is() -> None:
 
 
 def test_instances_are_told_by_what_they_have() -> None:
-    hosts = known()
+    hosts = all_hosts()
     assert [(str(each.host), each.tasks, each.standby_tasks) for each in hosts.of_store("counts")] == [
         ("h:1", {"0_0"}, {"0_1"}),
         ("i:2", {"0_1"}, set()),
@@ -109,7 +109,7 @@ def test_what_is_not_known_says_so() -> None:
     with pytest.raises(UnknownStateStore, match="'nothing'; the topology has counts"):
         hosts.of_store("nothing")
     with pytest.raises(InvalidStateStore, match="7 is no key of store counts"):
-        known().of_key("counts", 7)
+        all_hosts().of_key("counts", 7)
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,15 @@ def test_sessions_are_found_by_any_part_of_them() -> None:
         store.put(Windowed("a", Window(start, end)), end)
         store.put(Windowed("a\x00", Window(start, end)), end)
 
-    def found(first: int, last: int) -> list[int]:
+    def between(first: int, last: int) -> list[int]:
         return [row.value for row in read(store, WindowKeyQuery("a", first, last)).rows]
 
-    assert [found(0, 100), found(6, 9), found(30, 40), found(5, 10)] == [[5, 30, 40], [], [30, 40], [5, 30]]
+    assert [between(0, 100), between(6, 9), between(30, 40), between(5, 10)] == [
+        [5, 30, 40],
+        [],
+        [30, 40],
+        [5, 30],
+    ]
     assert len(read(store, WindowRangeQuery(time_from=31)).rows) == 2
 
 
@@ -208,7 +213,7 @@ def test_a_copy_of_versions_answers_by_what_is_on_disk_now(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("query", "error", "said"),
+    ("query", "error", "message"),
     [
         (WindowKeyQuery("a"), UnknownQuery, r"store s \(key-value\) does not answer a WindowKeyQuery"),
         (VersionedKeyQuery("a"), UnknownQuery, "does not answer a VersionedKeyQuery: ask for a KeyQuery"),
@@ -216,8 +221,8 @@ def test_a_copy_of_versions_answers_by_what_is_on_disk_now(tmp_path: Path) -> No
         (RangeQuery(limit=0), InvalidStateStore, "a page of 0 rows of store s: limit is 1 or more"),
     ],
 )
-def test_what_does_not_fit_is_refused(query: Query, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_what_does_not_fit_is_refused(query: Query, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         read(key_values(None), query)
 
 

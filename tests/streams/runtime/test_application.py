@@ -202,7 +202,7 @@ async def test_topics_chosen_for_records(
     name = new_name("chosen")
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     builder.stream(f"{name}-in").to(
-        lambda key, value, context: f"{name}-{value}", partitioner=lambda *asked: asked[3] - 1
+        lambda key, value, context: f"{name}-{value}", partitioner=lambda *args: args[3] - 1
     )
     settings: dict[str, Any] = {
         "application_id": name,

@@ -103,7 +103,7 @@ def versioned(name: str) -> Case:
 
 def windows(name: str) -> Case:
     script = (test_windows.GOLDEN / f"{name}.txt").read_text()
-    want = test_windows.wanted(script)
+    want = test_windows.words_of(script)
     builder = StreamsBuilder(key_serde=str, value_serde=str)
     test_windows.build(builder, want)
     return Case(

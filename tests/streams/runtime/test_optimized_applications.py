@@ -21,7 +21,7 @@ def by_value(name: str, rules: str) -> Topology:
     rekeyed = builder.stream(f"{name}-in").select_key(lambda key, value: value)
     rekeyed.group_by_key().count(store="counted").to_stream().to(f"{name}-counts")
     names = builder.table(f"{name}-known", store="known")
-    rekeyed.join(names, lambda value, known: f"{value}={known}", name="named").to(f"{name}-names")
+    rekeyed.join(names, lambda value, row: f"{value}={row}", name="named").to(f"{name}-names")
     filtered = rekeyed.filter(lambda key, value: True)
     pairs = filtered.join(filtered, lambda one, other: one + other, windows=JoinWindows.of(5), name="pairs")
     pairs.group_by_key(name="paired").count(store="paired").to_stream().to(f"{name}-pairs")

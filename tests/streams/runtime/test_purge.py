@@ -71,11 +71,11 @@ async def test_what_is_committed_is_deleted_and_counted_once(
     """Never before it is committed, and never of a topic of the user's."""
     name = new_name("purge")
     rows = [(b"a%d" % n if n % 2 else b"b%d" % n, bytes(8)) for n in range(COUNT)]
-    original, asked = Admin.delete_records, 0
+    original, calls = Admin.delete_records, 0
 
     async def delete_records(self: Admin, before: Mapping[TopicPartition, int]) -> Any:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         committed = await self.list_group_offsets(name)
         assert before.keys() <= {repartition(name)}
         assert all(committed[tp].offset >= offset for tp, offset in before.items())
@@ -92,7 +92,7 @@ async def test_what_is_committed_is_deleted_and_counted_once(
             await purged(bootstrap, name)
             assert counted(app) == {"a": turn * COUNT // 2, "b": turn * COUNT // 2}
     assert await offset(bootstrap, TopicPartition(f"{name}-in", 0), "earliest") == 0
-    assert asked
+    assert calls
 
 
 @deep
@@ -245,7 +245,7 @@ async def test_a_repartition_topic_is_read_from_its_start(
     for _ in range(2):
         async with start(counts(name), logd.bootstrap, name, tmp_path, auto_offset_reset="latest") as app:
             await app.wait_until_caught_up()
-            found = counted(app)
-        if not found:
+            totals = counted(app)
+        if not totals:
             await produce(logd.bootstrap, repartition(name).topic, (b"a", bytes(8)))
-    assert found == {"a": 1}
+    assert totals == {"a": 1}

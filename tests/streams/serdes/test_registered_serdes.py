@@ -42,21 +42,21 @@ CHAIR_BYTES = b"\x0achair\x08"
 
 
 @pytest.fixture
-def asked() -> Iterator[StandInRegistry]:
+def stand_in() -> Iterator[StandInRegistry]:
     with asked_registry({"/schemas/ids/7": {"schema": json.dumps(ORDER)}}) as registry:
         yield registry
 
 
 @pytest.fixture
-def client(asked: StandInRegistry) -> RegistryClient:
-    return RegistryClient(asked.address, pause=lambda seconds: None)
+def client(stand_in: StandInRegistry) -> RegistryClient:
+    return RegistryClient(stand_in.address, pause=lambda seconds: None)
 
 
-def test_avro_is_confluents(client: RegistryClient, asked: StandInRegistry) -> None:
+def test_avro_is_confluents(client: RegistryClient, stand_in: StandInRegistry) -> None:
     serde = RegisteredAvro(client, ORDER).of_topic("orders", is_key=False)
     assert serde.serialize(CHAIR) == FRAME + CHAIR_BYTES
     assert serde.serialize(CHAIR) == FRAME + CHAIR_BYTES
-    assert asked.posted == [("/subjects/orders-value/versions", ORDER)], "asked once"
+    assert stand_in.posted == [("/subjects/orders-value/versions", ORDER)], "asked once"
     assert serde.deserialize(OLD + CHAIR_BYTES) == CHAIR
 
 
@@ -69,12 +69,12 @@ def test_a_value_is_read_as_the_readers_schema(client: RegistryClient) -> None:
         RegisteredAvro(client).serialize(CHAIR)
 
 
-def test_subjects(client: RegistryClient, asked: StandInRegistry) -> None:
+def test_subjects(client: RegistryClient, stand_in: StandInRegistry) -> None:
     RegisteredAvro(client, json.dumps(ORDER)).of_topic("t", is_key=True).serialize(CHAIR)
     RegisteredAvro(client, ORDER, subject=record_name).of_topic("t", is_key=True).serialize(CHAIR)
     RegisteredAvro(client, ORDER, subject="a/b").serialize(CHAIR)
     assert RegisteredAvro(client, ORDER, schema_id=9).serialize(CHAIR)[:5] == b"\0\0\0\0\x09"
-    assert [path for path, _ in asked.posted] == [
+    assert [path for path, _ in stand_in.posted] == [
         "/subjects/t-key/versions",
         "/subjects/shop.Order/versions",
         "/subjects/a%2Fb/versions",
@@ -88,10 +88,10 @@ class Point:
     x: int
 
 
-def test_json_has_the_types_schema(client: RegistryClient, asked: StandInRegistry) -> None:
+def test_json_has_the_types_schema(client: RegistryClient, stand_in: StandInRegistry) -> None:
     serde: Any = RegisteredJson(client, Point).of_topic("points", is_key=False)
     assert serde.serialize(Point(1)) == FRAME + b'{"x":1}'
-    ((path, schema),) = asked.posted
+    ((path, schema),) = stand_in.posted
     assert path == "/subjects/points-value/versions"
     assert "integer" in json.dumps(schema)
     assert serde.deserialize(OLD + b'{"x":2}') == Point(2)
@@ -113,15 +113,15 @@ def messages() -> tuple[Any, Any, bytes]:
     return first, last, file.SerializeToString()
 
 
-def test_protobuf_has_message_indexes(client: RegistryClient, asked: StandInRegistry) -> None:
+def test_protobuf_has_message_indexes(client: RegistryClient, stand_in: StandInRegistry) -> None:
     outer, inner, file = messages()
     serde: Any = RegisteredProtobuf(client, inner).of_topic("t", is_key=False)
     assert serde.serialize(inner(x=5)) == FRAME + b"\x06\x00\x02\x00" + b"\x08\x05"
     assert serde.deserialize(OLD + b"\x06\x00\x02\x00\x08\x05").x == 5
     first = RegisteredProtobuf(client, outer, subject=record_name)
     assert first.serialize(outer()) == FRAME + b"\x00"
-    assert asked.posted[0] == ("/subjects/t-value/versions", base64.b64encode(file).decode())
-    assert asked.posted[1][0] == "/subjects/shop.Outer/versions"
+    assert stand_in.posted[0] == ("/subjects/t-value/versions", base64.b64encode(file).decode())
+    assert stand_in.posted[1][0] == "/subjects/shop.Outer/versions"
     with pytest.raises(ValueError, match="end too early"):
         serde.deserialize(OLD + b"\x06\x00")
 
@@ -141,7 +141,7 @@ def test_bytes_without_an_id_are_named(client: RegistryClient, data: bytes) -> N
 
 
 def test_what_a_registry_refuses_names_subject_and_url(
-    client: RegistryClient, asked: StandInRegistry
+    client: RegistryClient, stand_in: StandInRegistry
 ) -> None:
     serde = RegisteredAvro(client, ORDER, subject="refused")
     with pytest.raises(
@@ -152,15 +152,15 @@ def test_what_a_registry_refuses_names_subject_and_url(
     assert "Schema being registered is bad" in str(error.value)
     with pytest.raises(RegistryFailed, match=r"schema 8 cannot be read: http://.*/schemas/ids/8 answers 404"):
         serde.deserialize(b"\0\0\0\0\x08" + CHAIR_BYTES)
-    asked.answers["/schemas/ids/8"] = {"schema": "{}", "schemaType": "JSON"}
+    stand_in.answers["/schemas/ids/8"] = {"schema": "{}", "schemaType": "JSON"}
     with pytest.raises(ValueError, match="schema 8 is one of JSON, not of AVRO"):
         serde.deserialize(b"\0\0\0\0\x08" + CHAIR_BYTES)
 
 
-def test_who_asks_says_who_they_are(asked: StandInRegistry) -> None:
-    client = RegistryClient(asked.address.replace("//", "//me:p%40ss@"))
+def test_who_asks_says_who_they_are(stand_in: StandInRegistry) -> None:
+    client = RegistryClient(stand_in.address.replace("//", "//me:p%40ss@"))
     assert client.get(7) == Schema("AVRO", json.dumps(ORDER))
-    assert asked.authorization == "Basic " + base64.b64encode(b"me:p@ss").decode()
+    assert stand_in.authorization == "Basic " + base64.b64encode(b"me:p@ss").decode()
     assert "p%40ss" not in client.url
 
 
@@ -176,7 +176,7 @@ def test_what_is_kept_is_bounded() -> None:
     assert made == [1, 2, 3, 2] and len(cache) == 2
 
 
-def test_an_outage_loses_no_record(asked: StandInRegistry) -> None:
+def test_an_outage_loses_no_record(stand_in: StandInRegistry) -> None:
     """An outage of the registry raises, whatever the handler: a handler that skips bad records would skip
     all.
     """
@@ -204,8 +204,8 @@ def test_a_schema_that_is_not_there_is_a_bad_record(client: RegistryClient) -> N
         assert driver.output_topic("out").read_key_values() == [("k", CHAIR)]
 
 
-def test_a_topology_registers_by_topic(client: RegistryClient, asked: StandInRegistry) -> None:
-    asked.answers[f"/schemas/ids/{NEW}"] = {"schema": json.dumps(ORDER)}
+def test_a_topology_registers_by_topic(client: RegistryClient, stand_in: StandInRegistry) -> None:
+    stand_in.answers[f"/schemas/ids/{NEW}"] = {"schema": json.dumps(ORDER)}
     builder = StreamsBuilder(key_serde=str, value_serde=RegisteredAvro(client, ORDER))
     orders = builder.stream("orders").select_key(lambda key, order: order["item"])
     last = orders.group_by_key().reduce(lambda one, other: other, store="last")
@@ -214,7 +214,7 @@ def test_a_topology_registers_by_topic(client: RegistryClient, asked: StandInReg
     with TopologyTestDriver(builder) as driver:
         driver.input_topic("orders").pipe_input("k", CHAIR)
         assert driver.output_topic("out").read_key_values() == [("chair", CHAIR)]
-    subjects = {path.split("/")[2] for path, _ in asked.posted}
+    subjects = {path.split("/")[2] for path, _ in stand_in.posted}
     repartitioned = "last-repartition-value"
     assert subjects >= {repartitioned, "last-changelog-value", "out-value", "chosen-chair-value"}
 

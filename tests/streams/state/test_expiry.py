@@ -39,15 +39,15 @@ def spec(kind: Any = "window", retention: int = 10 * MINUTE, **settings: Any) ->
 class CountingBackend(MemoryBackend):
     """Counts what it is asked for."""
 
-    asked = 0
+    reads = 0
 
     def get(self, key: bytes) -> bytes | None:
-        self.asked += 1
+        self.reads += 1
         return super().get(key)
 
     def scan(self, *bounds: Any, **settings: Any) -> Any:
         for each in super().scan(*bounds, **settings):
-            self.asked += 1
+            self.reads += 1
             yield each
 
 
@@ -64,10 +64,10 @@ def test_expiry_reads_nothing() -> None:
     for number in range(3000):
         store.put(f"{number:05}", number % 5 * MINUTE, number)
     commit(store)
-    backend.asked = 0
+    backend.reads = 0
     store.put("new", 26 * MINUTE, 1)
     assert commit(store).keys() == {window_key(b"new", 26 * MINUTE)}
-    assert backend.asked == 0
+    assert backend.reads == 0
     assert len(list(store.all())) == len(list(store.backend.scan())) == 1
 
 
@@ -92,14 +92,14 @@ def test_nothing_is_left_of_a_segment(backend: Backend) -> None:
 
 def test_a_window_that_is_put_and_expires_before_the_commit() -> None:
     store: WindowStore[str, int] = WindowStore(spec(), MemoryBackend())
-    told = []
-    store.listener = lambda changes: told.extend((key, value) for key, value, *_ in changes)
+    changed = []
+    store.listener = lambda changes: changed.extend((key, value) for key, value, *_ in changes)
     store.put("a", 0, 1)
     store.put("b", 100 * MINUTE, 1)
     last = window_key(b"b", 100 * MINUTE)
     assert commit(store).keys() == {last}
     assert [key for key, _ in store.backend.scan()] == [last]
-    assert told == [(window_key(b"a", 0), 1), (last, 1)]
+    assert changed == [(window_key(b"a", 0), 1), (last, 1)]
 
 
 def test_what_waits_to_be_emitted_does_not_expire() -> None:

@@ -105,7 +105,7 @@ class Model:
                 return each if is_known and each.value is not None else None
         return None
 
-    def kept(self, key: str) -> list[VersionedRecord[str | None]]:
+    def versions_of(self, key: str) -> list[VersionedRecord[str | None]]:
         live = max(self.time - RETENTION, 0) // SEGMENT
         alive = [each for each in self.all(key) if each.valid_to is None or each.valid_to // SEGMENT >= live]
         return [each for each in alive if each.value is not None]
@@ -148,7 +148,7 @@ def test_a_store_is_what_was_put(steps: list[Any]) -> None:
 
 def check(store: VersionedStore[str, str], model: Model, now: int) -> None:
     for key in model.versions:
-        versions = model.kept(key)
+        versions = model.versions_of(key)
         assert list(store.versions(key, descending=False)) == versions
         assert list(store.versions(key)) == versions[::-1]
         latest = store.get(key)

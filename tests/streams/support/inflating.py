@@ -49,11 +49,11 @@ def peak_memory() -> int:
 
 async def main(bootstrap: str, topic: str, state_dir: str, settings: str) -> None:
     """Count all there is."""
-    seen = 0
+    records = 0
 
     def count(key: bytes, value: bytes) -> None:
-        nonlocal seen
-        seen += len(value) == VALUE
+        nonlocal records
+        records += len(value) == VALUE
 
     builder = StreamsBuilder(key_serde=bytes, value_serde=bytes)
     builder.stream(topic).foreach(count)
@@ -66,7 +66,7 @@ async def main(bootstrap: str, topic: str, state_dir: str, settings: str) -> Non
         **json.loads(settings),
     ) as app:
         await app.wait_until_caught_up()
-    print(json.dumps([seen, before, peak_memory()]))
+    print(json.dumps([records, before, peak_memory()]))
 
 
 if __name__ == "__main__":

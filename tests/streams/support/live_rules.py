@@ -87,7 +87,7 @@ class Case:
         """Cases for which this is the same can be in one application: its clock and what goes by it."""
         return self.outer_join_emit_ms, self.windowed_emit_ms, self.name if self.moves_clock else ""
 
-    def told(self, record: Any) -> str:
+    def line_of(self, record: Any) -> str:
         """Return a record as its script has it."""
         _, timestamp, key, value, headers = record
         text = "-" if value is None else value.decode() or ("''" if self.tells_headers else "")
@@ -138,7 +138,7 @@ async def play_step_by_step(
             by_clock = sum(len(step.wrote) for step in steps.values() if step.wall_ms)
             output = await outputs.read(at_least=by_clock)
             for case in going_on:
-                lines = [case.told(record) for record in output.pop(f"{name}.{case.name}.{OUT}", [])]
+                lines = [case.line_of(record) for record in output.pop(f"{name}.{case.name}.{OUT}", [])]
                 wrote = case.steps[number].wrote
                 expected = list(last(wrote).values()) if case.tells_last else list(wrote)
                 assert lines == expected, f"{case.name}, step {number}: {case.steps[number]}"
@@ -158,7 +158,7 @@ async def play_at_once(
             await app.wait_until_caught_up()
         output = await outputs.read()
     for case in cases:
-        lines = [case.told(record) for record in output.get(f"{name}.{case.name}.{OUT}", [])]
+        lines = [case.line_of(record) for record in output.get(f"{name}.{case.name}.{OUT}", [])]
         wrote = [line for step in case.steps for line in step.wrote]
         assert table(lines) == table(wrote), case.name
         assert case.is_cached or lines == wrote, case.name
@@ -258,10 +258,10 @@ class Outputs:
     async def read(self, *, at_least: int = 0) -> dict[str, list[Any]]:
         """By topics: all there is now, and so many records in any case."""
         ends = await self._admin.list_offsets(dict.fromkeys(self._tps, "latest"))
-        found: defaultdict[str, list[Any]] = defaultdict(list)
-        while sum(map(len, found.values())) < at_least or any(
+        by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+        while sum(map(len, by_topic.values())) < at_least or any(
             self._fetcher.position(tp) < ends[tp].offset for tp in self._tps
         ):
             for fetched in await self._fetcher.fetch(timeout_ms=50):
-                found[fetched.tp.topic] += fetched.records()
-        return {topic: records for topic, records in found.items() if records}
+                by_topic[fetched.tp.topic] += fetched.records()
+        return {topic: records for topic, records in by_topic.items() if records}

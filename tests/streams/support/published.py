@@ -27,7 +27,7 @@ class Scenario:
     group: str
     name: str
     program: str
-    wanted: dict[str, str]
+    choices: dict[str, str]
     lines: list[str]
 
     @property
@@ -35,7 +35,7 @@ class Scenario:
         return f"{self.group}.{self.name}"
 
     def get(self, name: str, otherwise: str = "") -> str:
-        return self.wanted.get(name, otherwise)
+        return self.choices.get(name, otherwise)
 
     def ms(self, name: str) -> int:
         return int(self.get(name, "0"))
@@ -44,9 +44,9 @@ class Scenario:
         """From its inputs to `out`."""
         builder = StreamsBuilder(key_serde=str, value_serde=str)
         PROGRAMS[self.program](builder, self)
-        return builder.build(topology_optimization="all" if "optimize" in self.wanted else None)
+        return builder.build(topology_optimization="all" if "optimize" in self.choices else None)
 
-    def kept(self, how: str, name: str) -> Materialized | None:
+    def store_of(self, how: str, name: str) -> Materialized | None:
         """Return how a table is stored, by this word; None for `plain`."""
         if how == "plain":
             return None
@@ -61,7 +61,7 @@ class Scenario:
 
     def table(self, builder: Builder, topic: str, which: str) -> Table:
         """Kept as the value of this name says."""
-        table: Table = builder.table(topic, store=self.kept(self.get(which, "plain"), f"{topic}-rows"))
+        table: Table = builder.table(topic, store=self.store_of(self.get(which, "plain"), f"{topic}-rows"))
         return table.suppress(Suppressed.until_time_limit(10)) if self.get("suppress") == which else table
 
 
@@ -71,8 +71,8 @@ def scenarios() -> Iterator[Scenario]:
         for part in path.read_text().split("\nscenario ")[1:]:
             first, *lines = part.splitlines()
             name, program, *values = first.split(" ")
-            wanted = dict(value.split("=") for value in values)
-            yield Scenario(group=path.stem, name=name, program=program, wanted=wanted, lines=lines)
+            choices = dict(value.split("=") for value in values)
+            yield Scenario(group=path.stem, name=name, program=program, choices=choices, lines=lines)
 
 
 def joiner(value: str | None, other: str | None) -> str:
@@ -96,22 +96,22 @@ def zero() -> str:
     return "0"
 
 
-def tell(table: Table, wanted: Scenario) -> None:
+def tell(table: Table, choices: Scenario) -> None:
     """`below=group`: grouped by its own key, where `-` is an old value and `+` a new one."""
-    if wanted.get("below") == "group":
+    if choices.get("below") == "group":
         by_key = table.group_by(lambda k, v: (k, v), key_serde=str, value_serde=str)
         by_key.aggregate(zero, adder, remover).to_stream().to("out")
     else:
         table.to_stream().to("out", value_serde=str)
 
 
-def streams(b: Builder, wanted: Scenario) -> None:
-    left: KStream[str, str] = b.stream("in" if "self" in wanted.wanted else "l")
-    right = left if "self" in wanted.wanted else b.stream("r")
-    windows = JoinWindows(before=wanted.ms("before"), after=wanted.ms("after"), grace=wanted.ms("grace"))
-    if "rekeyed" in wanted.wanted:
+def streams(b: Builder, choices: Scenario) -> None:
+    left: KStream[str, str] = b.stream("in" if "self" in choices.choices else "l")
+    right = left if "self" in choices.choices else b.stream("r")
+    windows = JoinWindows(before=choices.ms("before"), after=choices.ms("after"), grace=choices.ms("grace"))
+    if "rekeyed" in choices.choices:
         left, right = (stream.map(lambda k, v: (k, v)) for stream in (left, right))
-    join = getattr(left, METHODS[wanted.get("kind", "inner")])
+    join = getattr(left, METHODS[choices.get("kind", "inner")])
     serdes = {"key_serde": str, "value_serde": str, "other_value_serde": str}
     join(right, joiner, windows=windows, **serdes).to("out", value_serde=str)
 
@@ -121,22 +121,22 @@ def joined(left: Table, right: Table, kind: str, store: Materialized | None = No
     return both
 
 
-def tables(b: Builder, wanted: Scenario) -> None:
-    left, right = wanted.table(b, "l", "left"), wanted.table(b, "r", "right")
-    store = wanted.kept(wanted.get("store", "plain"), "joined")
-    both = joined(left, right, wanted.get("kind", "inner"), store)
-    if "then" in wanted.wanted:
-        both = joined(both, right, wanted.get("then"))
-    tell(both, wanted)
+def tables(b: Builder, choices: Scenario) -> None:
+    left, right = choices.table(b, "l", "left"), choices.table(b, "r", "right")
+    store = choices.store_of(choices.get("store", "plain"), "joined")
+    both = joined(left, right, choices.get("kind", "inner"), store)
+    if "then" in choices.choices:
+        both = joined(both, right, choices.get("then"))
+    tell(both, choices)
 
 
-def stream_and_table(b: Builder, wanted: Scenario) -> None:
+def stream_and_table(b: Builder, choices: Scenario) -> None:
     stream: KStream[str, str] = b.stream("l")
-    if "rekeyed" in wanted.wanted:
+    if "rekeyed" in choices.choices:
         stream = stream.map(lambda k, v: (k, v))
-    table = wanted.table(b, "r", "right")
-    grace = wanted.ms("grace") if "grace" in wanted.wanted else None
-    join = getattr(stream, METHODS[wanted.get("kind", "inner")])
+    table = choices.table(b, "r", "right")
+    grace = choices.ms("grace") if "grace" in choices.choices else None
+    join = getattr(stream, METHODS[choices.get("kind", "inner")])
     join(table, joiner, grace=grace, key_serde=str, value_serde=str).to("out", value_serde=str)
 
 
@@ -145,21 +145,21 @@ def foreign_key(value: str) -> str | None:
     return None if len(parts) < 2 or parts[1] == "null" else parts[1]
 
 
-def foreign(b: Builder, wanted: Scenario) -> None:
-    left = wanted.table(b, "l", "left")
-    right = left if "self" in wanted.wanted else wanted.table(b, "r", "right")
-    kind, store = wanted.get("kind", "inner"), wanted.kept(wanted.get("store", "uncached"), "joined")
+def foreign(b: Builder, choices: Scenario) -> None:
+    left = choices.table(b, "l", "left")
+    right = left if "self" in choices.choices else choices.table(b, "r", "right")
+    kind, store = choices.get("kind", "inner"), choices.store_of(choices.get("store", "uncached"), "joined")
     both: Table = getattr(left, METHODS[kind])(right, joiner, foreign_key=foreign_key, store=store)
-    tell(both, wanted)
-    if "rejoin" in wanted.wanted:
+    tell(both, choices)
+    if "rejoin" in choices.choices:
         joined(both, left, kind).to_stream().to("out", value_serde=str)
 
 
-def global_table(b: Builder, wanted: Scenario) -> None:
+def global_table(b: Builder, choices: Scenario) -> None:
     table = b.global_table("r")
     stream: KStream[str, str] = b.stream("l")
-    by_value = wanted.get("by", "key") == "value"
-    join = getattr(stream, METHODS[wanted.get("kind", "inner")])
+    by_value = choices.get("by", "key") == "value"
+    join = getattr(stream, METHODS[choices.get("kind", "inner")])
     chosen = join(table, joiner, key_selector=(lambda k, v: None if v == "none" else v) if by_value else own)
     chosen.to("out", value_serde=str)
 
@@ -172,16 +172,16 @@ def is_even(value: str) -> bool:
     return value in ("2", "4")
 
 
-def table(b: Builder, wanted: Scenario) -> None:
-    rows, store = wanted.table(b, "in", "from"), wanted.kept(wanted.get("store", "plain"), "derived")
-    match wanted.get("op", "source"):
+def table(b: Builder, choices: Scenario) -> None:
+    rows, store = choices.table(b, "in", "from"), choices.store_of(choices.get("store", "plain"), "derived")
+    match choices.get("op", "source"):
         case "filter":
             rows = rows.filter(lambda k, v: is_even(v), store=store)
         case "filter-not":
             rows = rows.filter_not(lambda k, v: is_even(v), store=store)
         case "map":
             rows = rows.map_values(lambda v: v + "!", store=store)
-    tell(rows, wanted)
+    tell(rows, choices)
 
 
 GROUPS: dict[str, Callable[[str, str], tuple[str | None, str]]] = {
@@ -193,11 +193,11 @@ GROUPS: dict[str, Callable[[str, str], tuple[str | None, str]]] = {
 }
 
 
-def grouped(b: Builder, wanted: Scenario) -> None:
-    by: Any = GROUPS[wanted.get("by", "value")]
-    rows: Any = wanted.table(b, "in", "from").group_by(by, key_serde=str, value_serde=str)
-    store = wanted.kept(wanted.get("store", "cached"), "groups")
-    match wanted.get("op", "aggregate"):
+def grouped(b: Builder, choices: Scenario) -> None:
+    by: Any = GROUPS[choices.get("by", "value")]
+    rows: Any = choices.table(b, "in", "from").group_by(by, key_serde=str, value_serde=str)
+    store = choices.store_of(choices.get("store", "cached"), "groups")
+    match choices.get("op", "aggregate"):
         case "count":
             table = rows.count().map_values(str)
         case "reduce":
@@ -209,57 +209,57 @@ def grouped(b: Builder, wanted: Scenario) -> None:
     table.to_stream().to("out", value_serde=str)
 
 
-def aggregated(b: Builder, wanted: Scenario) -> None:
+def aggregated(b: Builder, choices: Scenario) -> None:
     stream: KStream[str, str] = b.stream("in")
     serdes: Any = {"key_serde": str, "value_serde": str}
-    is_rekeyed = "rekeyed" in wanted.wanted
+    is_rekeyed = "rekeyed" in choices.choices
     rows: Any = stream.group_by(lambda k, v: v, **serdes) if is_rekeyed else stream.group_by_key(**serdes)
-    store = wanted.kept(wanted.get("store", "cached"), "sums")
-    match wanted.get("op", "aggregate"):
+    store = choices.store_of(choices.get("store", "cached"), "sums")
+    match choices.get("op", "aggregate"):
         case "count":
-            tell(rows.count().map_values(str), wanted)
+            tell(rows.count().map_values(str), choices)
         case "reduce":
-            tell(rows.reduce(lambda x, y: None if y == "x" else f"{x}+{y}", store=store), wanted)
+            tell(rows.reduce(lambda x, y: None if y == "x" else f"{x}+{y}", store=store), choices)
         case _:
             add = lambda k, v, a: None if v == "x" else f"{text(a)}+{v}"  # noqa: E731
-            tell(rows.aggregate(zero, add, store=store), wanted)
+            tell(rows.aggregate(zero, add, store=store), choices)
 
 
-def suppress(b: Builder, wanted: Scenario) -> None:
-    table = wanted.table(b, "in", "from")
+def suppress(b: Builder, choices: Scenario) -> None:
+    table = choices.table(b, "in", "from")
     suppression = Suppressed.until_time_limit(
-        wanted.ms("until"),
-        max_records=wanted.ms("records") if "records" in wanted.wanted else None,
-        max_bytes=wanted.ms("bytes") if "bytes" in wanted.wanted else None,
-        when_full="shut_down" if wanted.get("full") == "end" else "emit_early",
+        choices.ms("until"),
+        max_records=choices.ms("records") if "records" in choices.choices else None,
+        max_bytes=choices.ms("bytes") if "bytes" in choices.choices else None,
+        when_full="shut_down" if choices.get("full") == "end" else "emit_early",
     )
-    if wanted.get("of", "counts") == "counts":
+    if choices.get("of", "counts") == "counts":
         counts = table.group_by(lambda k, v: (v, k), key_serde=str, value_serde=str).count()
-        tell(counts.suppress(suppression).map_values(str), wanted)
+        tell(counts.suppress(suppression).map_values(str), choices)
     else:
-        tell(table.suppress(suppression), wanted)
+        tell(table.suppress(suppression), choices)
 
 
-def cogroup(b: Builder, wanted: Scenario) -> None:
+def cogroup(b: Builder, choices: Scenario) -> None:
     stream: KStream[str, str] = b.stream("in")
-    is_rekeyed = "rekeyed" in wanted.wanted
+    is_rekeyed = "rekeyed" in choices.choices
     rows: KGroupedStream[str, str] = (
         stream.group_by(lambda k, v: k, key_serde=str, value_serde=str)
         if is_rekeyed
         else stream.group_by_key()
     )
     cogrouped = rows.cogroup(adder)
-    if "same" in wanted.wanted:
+    if "same" in choices.choices:
         cogrouped = cogrouped.cogroup(rows, remover)
-    elif "once" not in wanted.wanted:
+    elif "once" not in choices.choices:
         cogrouped = cogrouped.cogroup(b.stream("other").group_by_key(), remover)
-    store = wanted.kept(wanted.get("store", "cached"), "sums")
-    tell(cogrouped.aggregate(zero, store=store, value_serde=str), wanted)
+    store = choices.store_of(choices.get("store", "cached"), "sums")
+    tell(cogrouped.aggregate(zero, store=store, value_serde=str), choices)
 
 
-def stateless(b: Builder, wanted: Scenario) -> None:
-    stream: KStream[str, str] = b.stream("l" if wanted.get("op") == "merge" else "in")
-    match wanted.get("op"):
+def stateless(b: Builder, choices: Scenario) -> None:
+    stream: KStream[str, str] = b.stream("l" if choices.get("op") == "merge" else "in")
+    match choices.get("op"):
         case "merge":
             stream.merge(b.stream("r")).to("out")
         case "merge-self":
@@ -268,9 +268,9 @@ def stateless(b: Builder, wanted: Scenario) -> None:
         case "repartition":
             stream.repartition().to("out")
         case "to-table":
-            tell(stream.to_table(), wanted)
+            tell(stream.to_table(), choices)
         case "to-table-rekeyed":
-            tell(stream.select_key(lambda k, v: v).to_table(key_serde=str, value_serde=str), wanted)
+            tell(stream.select_key(lambda k, v: v).to_table(key_serde=str, value_serde=str), choices)
         case "flat-map":
             stream.flat_map(words).to("out", key_serde=str, value_serde=str)
         case _:

@@ -32,8 +32,8 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         write_profile(name, {"bootstrap.servers": f"{name}:1", "request.timeout.ms": "7000"})
 
 
-def servers(**given: Any) -> str:
-    settings, _ = settings_of(CommandOptions(application_id="app", **given))
+def servers(**options: Any) -> str:
+    settings, _ = settings_of(CommandOptions(application_id="app", **options))
     return settings.bootstrap_servers
 
 

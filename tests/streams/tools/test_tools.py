@@ -57,8 +57,8 @@ def application(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> str:
 
 
 def invoke(command: str, bootstrap: str, name: str, *options: str) -> Result:
-    given = ["--bootstrap-server", bootstrap] if command != "state" else []
-    return CliRunner().invoke(app, [command, *given, "--application-id", name, *options])
+    servers = ["--bootstrap-server", bootstrap] if command != "state" else []
+    return CliRunner().invoke(app, [command, *servers, "--application-id", name, *options])
 
 
 def internal(bootstrap: str, name: str) -> list[str]:
@@ -209,7 +209,7 @@ def test_members_that_are_left_over_are_removed(logd: LogdProcess, application: 
 
 @deep
 @pytest.mark.parametrize(
-    ("options", "status", "told"),
+    ("options", "status", "message"),
     [
         (["--to-latest", "--to-offset", "3"], 2, "one of --to-earliest"),
         (["--internal-topics", "other"], 2, "internal topics of the application: .*-counts-changelog"),
@@ -223,12 +223,12 @@ def test_members_that_are_left_over_are_removed(logd: LogdProcess, application: 
     ],
 )
 def test_what_cannot_be_reset_is_said(
-    logd: LogdProcess, application: str, options: list[str], status: int, told: str
+    logd: LogdProcess, application: str, options: list[str], status: int, message: str
 ) -> None:
     named = [f"{application}-in" if each == "IN" else each for each in options]
     ended = invoke("reset", logd.bootstrap, application, "--dry-run", *named)
     assert ended.exit_code == status
-    assert re.search(told, ended.output)
+    assert re.search(message, ended.output)
 
 
 async def test_targets_lie_within_the_log(logd: LogdProcess, application: str, tmp_path: Path) -> None:

@@ -185,16 +185,16 @@ def test_each_has_a_folder_a_client_id_and_an_instance_id_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("bootstrap.servers=b:1\n", "application.id is not known: give --application-id"),
         ("application.id=a\nbootstrap.servers=b:1\nnum.stream.threads=no\n", "num.stream.threads"),
         ("application.id=a\nbootstrap.servers=b:1\nprocessing.exception.handler=no:no\n", "module:function"),
     ],
 )
-def test_what_the_file_lacks_is_said(tmp_path: Path, text: str, told: str) -> None:
+def test_what_the_file_lacks_is_said(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "app.properties"
     path.write_text(text)
     ended = CliRunner().invoke(app, ["run", "program:topology", "--config", str(path)])
     assert ended.exit_code == 2
-    assert told in " ".join(ended.output.replace("│", " ").split())
+    assert message in " ".join(ended.output.replace("│", " ").split())

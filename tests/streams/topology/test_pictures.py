@@ -66,7 +66,7 @@ def test_mermaid_names_every_end_of_an_arrow() -> None:
     text = node_by_node().mermaid()
     lines = text.splitlines()
     assert lines[0] == "flowchart TD"
-    declared = {found[1] for line in lines if (found := re.match(r"\s+(n\d+_\d+|s\d+_\d+)[\[(]", line))}
+    declared = {node[1] for line in lines if (node := re.match(r"\s+(n\d+_\d+|s\d+_\d+)[\[(]", line))}
     used = {
         end
         for line in lines

@@ -88,10 +88,10 @@ def outcome(use: str, name: str) -> str:
 
 
 def length_lines() -> list[str]:
-    return [f"{what} {ms} {taken(what, ms)}" for what in LENGTHS for ms in (-1, 0, 1, 10, 11)]
+    return [f"{what} {ms} {verdict(what, ms)}" for what in LENGTHS for ms in (-1, 0, 1, 10, 11)]
 
 
-def taken(what: str, ms: int) -> str:
+def verdict(what: str, ms: int) -> str:
     try:
         LENGTHS[what](ms)
     except TopologyError:

@@ -40,7 +40,7 @@ def through(proxy: Proxy, connect: str) -> str:
     return proxy.address + connect[connect.index("/") :]
 
 
-async def gone(session: Session, path: str) -> None:
+async def wait_until_gone(session: Session, path: str) -> None:
     """Wait until there is no such znode."""
     async with asyncio.timeout(SECONDS):
         while await session.exists(path) is not None:  # noqa: ASYNC110

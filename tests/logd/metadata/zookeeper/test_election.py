@@ -21,7 +21,7 @@ from logd.metadata.zookeeper.session.session import Session, State
 from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, come, gone, opened, through
+from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, come, opened, through, wait_until_gone
 from tests.support.depth import deep
 from tests.support.waiting import until
 
@@ -292,4 +292,4 @@ async def test_processes_that_are_stopped_and_killed(connect: str, count: int) -
         epochs = [int(each[0]) for each in values if each is not None]
         assert epochs == sorted(epochs)
         assert {epoch, epoch_2, epoch_3} <= set(epochs)
-        await gone(session, paths.CONTROLLER)
+        await wait_until_gone(session, paths.CONTROLLER)

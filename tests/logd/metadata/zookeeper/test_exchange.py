@@ -15,7 +15,7 @@ from logd.metadata.zookeeper.registration import register
 from logd.metadata.zookeeper.store import ZooKeeperStore
 from logd.metadata.zookeeper.znodes import paths, znodes
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
-from tests.logd.metadata.zookeeper.sessions import gone, opened
+from tests.logd.metadata.zookeeper.sessions import opened, wait_until_gone
 from tests.logd.metadata.zookeeper.test_store import ID, configs, partition, producer_ids, topic
 from tests.support import java
 
@@ -74,7 +74,7 @@ async def test_we_read_what_kafka_writes(connect: str) -> None:
         assert await asyncio.to_thread(exchange, "write", connect) == "2 2\n", "epoch and version"
         with pytest.raises(ControllerMoved):
             await store.write([producer_ids(1000)])
-        await gone(session, paths.CONTROLLER)
+        await wait_until_gone(session, paths.CONTROLLER)
         ours = await elect(session, 1, 0)
         assert ours is not None
         assert ours.epoch == 3

@@ -32,7 +32,14 @@ from logd.metadata.zookeeper.session.session import Event, Session, State
 from logd.metadata.zookeeper.session.settings import ZooKeeperSettings, parse_connect
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import CREATE, Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, events_of, gone, opened, through
+from tests.logd.metadata.zookeeper.sessions import (
+    SECONDS,
+    SHORT_MS,
+    events_of,
+    opened,
+    through,
+    wait_until_gone,
+)
 from tests.support.depth import deep
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -229,7 +236,7 @@ async def test_a_session_that_expires_is_followed_by_another(connect: str, ensem
         await session.create("/mine", ephemeral=True)
         proxy.is_open = False
         proxy.cut()
-        await gone(other, "/mine")
+        await wait_until_gone(other, "/mine")
         assert not lease.is_held(session.clock()), "the lease ends before the session does"
         proxy.is_open = True
         await until(lambda: session.state is State.CONNECTED)
@@ -260,7 +267,7 @@ async def test_a_request_of_an_expired_session_is_not_carried_out_in_the_next(
         await session.create("/mine", ephemeral=True)
         proxy.is_open = False
         proxy.cut()
-        await gone(other, "/mine")
+        await wait_until_gone(other, "/mine")
         errors: list[Exception | None] = []
         client.submit(Create("/late", ephemeral=True), lambda answer, error: errors.append(error))
         proxy.is_open = True
@@ -293,7 +300,7 @@ async def test_a_stopped_process_knows_that_its_lease_is_over_before_it_does_any
         try:
             assert process.stdout.readline() == "registered\n"
             os.kill(process.pid, signal.SIGSTOP)
-            await gone(other, "/leader")
+            await wait_until_gone(other, "/leader")
             await other.create("/over")
             os.kill(process.pid, signal.SIGCONT)
             output = await asyncio.to_thread(process.communicate, timeout=SECONDS)

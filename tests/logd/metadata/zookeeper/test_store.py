@@ -22,7 +22,7 @@ from logd.metadata.zookeeper.store import CONFIG_CHANGE_KEPT_MS, ZooKeeperStore
 from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
-from tests.logd.metadata.zookeeper.sessions import SHORT_MS, gone, opened, through
+from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through, wait_until_gone
 from tests.support.depth import deep
 
 NOW_MS = 1_700_000_000_000
@@ -320,7 +320,7 @@ async def test_a_write_during_which_the_session_expires(
         proxy.lose(MULTI, before=True)
         proxy.is_open = False
         writing = asyncio.create_task(store.write([topic(), partition()]))
-        await gone(other, paths.CONTROLLER)
+        await wait_until_gone(other, paths.CONTROLLER)
         assert not elected.lease.is_held(session.clock())
         newer = await elect(other, 2, NOW_MS) if has_moved else None
         proxy.is_open = True

@@ -13,7 +13,14 @@ from logd.metadata.zookeeper.znodes import paths
 from logd.metadata.zookeeper.znodes.znodes import Endpoint, Registration
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import Proxy
-from tests.logd.metadata.zookeeper.sessions import SECONDS, SHORT_MS, events_of, gone, opened, through
+from tests.logd.metadata.zookeeper.sessions import (
+    SECONDS,
+    SHORT_MS,
+    events_of,
+    opened,
+    through,
+    wait_until_gone,
+)
 from tests.support.depth import deep
 from tests.support.waiting import until
 
@@ -91,7 +98,7 @@ async def test_what_changes_between_two_sessions(connect: str, ensemble: Ensembl
         await next_of(children, ["mine"])
         proxy.is_open = False
         proxy.cut()
-        await gone(other, "/mine")
+        await wait_until_gone(other, "/mine")
         await other.create("/a")
         proxy.is_open = True
         await next_of(children, ["a"])

@@ -131,8 +131,8 @@ def joins(
         codes, lambda order, code: order.pieces + code, key_selector=lambda key, order: order.country
     )
     assert_type(by_code, KStream[str, int])
-    known = orders.left_join(codes, lambda order, code: code is not None, key_selector=lambda key, order: key)
-    assert_type(known, KStream[str, bool])
+    coded = orders.left_join(codes, lambda order, code: code is not None, key_selector=lambda key, order: key)
+    assert_type(coded, KStream[str, bool])
     stock = builder.table("stock", value_serde=int)
     assert_type(prices.join(stock, lambda price, left: price.cents * left), KTable[str, int])
     assert_type(
@@ -278,8 +278,8 @@ def topology() -> Topology:
     assert_type(branches, dict[str, KStream[str, Order]])
     branches["by-large"].to(by_country)
     branches["by-rest"].to("orders-small", partitioner=lambda topic, key, order, count: order.pieces % count)
-    seen = StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=Order)
-    orders.process_values(Numbered, stores=[seen]).to("numbered", value_serde=int)
+    numbers = StoreSpec(name="seen", kind="key_value", key_serde=str, value_serde=Order)
+    orders.process_values(Numbered, stores=[numbers]).to("numbered", value_serde=int)
     orders.process(Large).to("large", key_serde=str, value_serde=Order)
     orders.repartition(name="again", partitions=3).print(mapper=lambda key, order: f"{key}: {order.item}")
     packed: KStream[str, Order] = builder.stream("packed", value_serde=MessagePack(Order))

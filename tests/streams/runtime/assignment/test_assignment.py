@@ -28,7 +28,7 @@ class Group:
     rules: Rules
     active: dict[str, set[TaskId]] = field(default_factory=dict)
     standby: dict[str, set[TaskId]] = field(default_factory=dict)
-    known: dict[str, dict[TaskId, int]] = field(default_factory=dict)
+    lags_of: dict[str, dict[TaskId, int]] = field(default_factory=dict)
 
     @property
     def sizes(self) -> dict[TaskId, int]:
@@ -39,7 +39,7 @@ class Group:
             name: Member(
                 frozenset(self.active[name]),
                 frozenset(self.standby[name]),
-                {**self.known[name], **dict.fromkeys(self.active[name] & set(self.stateful), 0)},
+                {**self.lags_of[name], **dict.fromkeys(self.active[name] & set(self.stateful), 0)},
             )
             for name in self.active
         }
@@ -47,12 +47,12 @@ class Group:
     def join(self, *names: str) -> None:
         for name in names:
             self.active[name], self.standby[name] = set(), set()
-            self.known.setdefault(name, {})
+            self.lags_of.setdefault(name, {})
 
     def leave(self, name: str) -> None:
         """Its state stays on its disk."""
         for task in self.active.pop(name):
-            self.known[name][task] = 0
+            self.lags_of[name][task] = 0
         del self.standby[name]
 
     def rebalance(self) -> Plan:
@@ -62,14 +62,14 @@ class Group:
         check(plan, members, self)
         for name, share in plan.shares.items():
             for task in self.active[name] - set(share.active):
-                self.known[name][task] = 0
+                self.lags_of[name][task] = 0
             self.active[name], self.standby[name] = set(share.active), set(share.standby)
         return plan
 
     def warm_up(self) -> None:
         """Standbys catch up."""
         for name, tasks in self.standby.items():
-            self.known[name].update(dict.fromkeys(tasks, 0))
+            self.lags_of[name].update(dict.fromkeys(tasks, 0))
 
     def settle(self) -> int:
         """Rebalance and warm up until nothing changes; how many rebalances that took."""

@@ -76,9 +76,7 @@ def assert_restored(bootstrap: str, prefix: str, folder: Path, events: list[regr
 
 @pytest.mark.timeout(5 * SECONDS)
 def test_the_other_takes_over_from_a_killed_one(logd: LogdProcess, tmp_path: Path, new_name: NewName) -> None:
-    """One of two instances, which share the tasks on either side of the repartition topic, is killed amid the
-    records.
-    """
+    """Two instances share the tasks on both sides of the repartition topic; one is killed midway."""
     prefix, events = new_name("killed"), regrouping.make_events(6000)
     asyncio.run(regrouping.prepare(logd.bootstrap, prefix))
     with (

@@ -545,15 +545,15 @@ def test_what_a_member_says_of_itself_is_read_by_the_leader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("user_data", "error"),
     [
         (b'{"running":["0_0"],"stored":[]}', "shares tasks out by version 1 of the protocol"),
         (b'{"v":3,"active":[]}', "version 3 of the protocol, this one by version 2: stop all instances"),
         (b"\x00\x00\x00\x0b", "is no instance of Millstream"),
     ],
 )
-def test_an_instance_of_another_release_is_told_apart(said: bytes, error: str) -> None:
+def test_an_instance_of_another_release_is_told_apart(user_data: bytes, error: str) -> None:
     ours = protocol("app")
-    subscription = encode_versioned(ConsumerProtocolSubscription(topics=["app-in"], user_data=said), 1)
+    subscription = encode_versioned(ConsumerProtocolSubscription(topics=["app-in"], user_data=user_data), 1)
     with pytest.raises(StreamsError, match=f"(?s)member m of application 'app'.*{error}"):
         ours.assign({"m": subscription})

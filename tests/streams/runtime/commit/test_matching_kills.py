@@ -53,6 +53,6 @@ async def test_output_is_exact_over_kills(
             shutil.rmtree(state)  # what is left is the changelogs
     async with matching.application(logd.bootstrap, prefix, str(state)) as app:
         await app.wait_until_caught_up()
-    found, expected = await matching.written(logd.bootstrap, prefix), matching.expected(prefix, rows)
-    for output, one, other in zip(matching.OUTPUTS, found, expected, strict=True):
+    output_rows, expected = await matching.written(logd.bootstrap, prefix), matching.expected(prefix, rows)
+    for output, one, other in zip(matching.OUTPUTS, output_rows, expected, strict=True):
         assert one == other, output

@@ -55,11 +55,11 @@ class Application:
         dead_letter_topic: str | None = None,
     ) -> None:
         self.producer = producer or Producer()
-        self.told: list[str] = []
+        self.errors: list[str] = []
         self.contexts: list[ErrorContext] = []
 
         def note(error: Exception, context: ErrorContext) -> Any:
-            self.told.append(str(error))
+            self.errors.append(str(error))
             self.contexts.append(context)
             return log_and_continue(error, context) if dead_letter_topic else handler(error)  # type: ignore[arg-type]
 
@@ -166,13 +166,13 @@ def test_what_became_of_them_is_the_same_for_the_commit(seed: int, monkeypatch: 
         try:
             await application.settle()
         except KafkaError as error:
-            return error.code.name, application.told, application.output.dropped
-        return "committed", application.told, application.output.dropped
+            return error.code.name, application.errors, application.output.dropped
+        return "committed", application.errors, application.output.dropped
 
     async def test() -> None:
-        kept, handled, dropped = await outcome(10**9)
-        assert await outcome(2) == (kept, handled, dropped)
-        assert (kept, len(handled)) == (
+        outcome_without_limit, handled, dropped = await outcome(10**9)
+        assert await outcome(2) == (outcome_without_limit, handled, dropped)
+        assert (outcome_without_limit, len(handled)) == (
             "NOT_LEADER_OR_FOLLOWER" if seed % 2 else "committed",
             sum(one is TOO_LARGE for one in itertools.takewhile(lambda one: one is not NOT_LEADER, outcomes)),
         )
@@ -194,7 +194,7 @@ async def test_a_refusal_that_came_long_before_the_commit_fails_it() -> None:
             ack.set_exception(TOO_LARGE)
         else:
             ack.set_result(0)
-    assert not application.told
+    assert not application.errors
     with pytest.raises(SerializationError, match="not accepted"):
         await application.settle()
 
@@ -204,7 +204,7 @@ async def test_a_refusal_that_came_long_before_the_commit_fails_it() -> None:
 ROWS = [(5, b"a", b"1", (("h", b"x"),)), (6, b"b", b"far too large", ()), (7, None, b"3", ())]
 
 
-def told(context: ErrorContext) -> tuple[Any, ...]:
+def summary(context: ErrorContext) -> tuple[Any, ...]:
     return context.key, context.value, context.headers, context.timestamp
 
 
@@ -213,7 +213,7 @@ async def test_the_handler_is_told_each_record_that_the_broker_refuses() -> None
     (ack,) = await application.send()
     ack.set_exception(KafkaError(ErrorCode.INVALID_TIMESTAMP))
     await application.settle()
-    assert list(map(told, application.contexts)) == [
+    assert list(map(summary, application.contexts)) == [
         (key, value, headers, timestamp) for timestamp, key, value, headers in ROWS
     ]
     assert {
@@ -226,7 +226,7 @@ async def test_the_handler_is_told_the_record_that_is_too_large_to_be_sent() -> 
     producer = Producer(refuses=lambda record: len(record[2]) > 5)
     application = Application(producer=producer, rows=ROWS)
     await application.send()
-    assert list(map(told, application.contexts)) == [(b"b", b"far too large", (), 6)]
+    assert list(map(summary, application.contexts)) == [(b"b", b"far too large", (), 6)]
     assert [record for _, _, records in producer.sent for record in records] == [ROWS[0], ROWS[2]]
 
 
@@ -286,7 +286,7 @@ def test_a_dead_letter_that_is_refused_is_not_asked_about_again(
                     ack.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
             await asyncio.sleep(0)
         await committing
-        assert len(application.told) == 1
+        assert len(application.errors) == 1
 
     run(test)
     assert "dead: 1 dead letters are refused themselves, and left out" in caplog.text

@@ -62,8 +62,8 @@ class Kind:
 
     def content(self, store: Any) -> dict[str, int]:
         """Return the store's content, by the history's keys."""
-        found = self.all(store)
-        return {name: found[self.place(name)] for name in KEYS if self.place(name) in found}
+        values = self.all(store)
+        return {name: values[self.place(name)] for name in KEYS if self.place(name) in values}
 
 
 KEYS = "abcdef"
@@ -164,7 +164,7 @@ class Application:
         self.log = Log()
         self.now = 1_700_000_000_000
         self.state: dict[str, int] = {}
-        self.gone: set[str] = set()
+        self.truncated: set[str] = set()
         """Keys that nothing is left of in the log, which only a disk has."""
         self._kind = kind
         self._exactly_once = exactly_once
@@ -190,11 +190,11 @@ class Application:
         self._running: Any = SimpleNamespace(
             changelogs={"s": TP}, cuts=cuts, ends=ends, task=SimpleNamespace(stores={"s": self.store})
         )
-        found = self._kind.content(self.store)
-        missing = self.state.keys() - found.keys()
-        assert missing <= self.gone, "nothing is lost that the log has"
-        assert found == {key: value for key, value in self.state.items() if key not in missing}
-        self.state = found
+        values = self._kind.content(self.store)
+        missing = self.state.keys() - values.keys()
+        assert missing <= self.truncated, "nothing is lost that the log has"
+        assert values == {key: value for key, value in self.state.items() if key not in missing}
+        self.state = values
         if missing:
             self._disks.clear()  # They still have what everybody else has begun to do without.
         if self.log.stable is not None:
@@ -224,7 +224,7 @@ class Application:
         self._cut = self._running.cuts["s"] = self._running.ends["s"]
         if self._exactly_once:
             self.log.mark()
-        self.gone -= {self._kind.name_of(self.store, raw) for raw in self.store.pending}
+        self.truncated -= {self._kind.name_of(self.store, raw) for raw in self.store.pending}
         self.store.written(self._cut, self.now)
         self._disks.append((dict(self._backend.scan()), self._cut, self.now))
         for key, value in changes.items():
@@ -251,11 +251,11 @@ class Application:
             self._leave_open(end, ended=ended)
         await self.restart(disk)
 
-    def _leave_open(self, begun: int, *, ended: bool) -> None:
-        if self._exactly_once and self.log.end > begun:
+    def _leave_open(self, first: int, *, ended: bool) -> None:
+        if self._exactly_once and self.log.end > first:
             for row in self.log.rows:
-                row.aborted = row.aborted or row.offset >= begun
-            self.log.stable = begun
+                row.aborted = row.aborted or row.offset >= first
+            self.log.stable = first
             if ended:
                 self.log.mark()
 
@@ -273,8 +273,8 @@ class Application:
         if self._cut is not None:
             before = self.log.keys(self._cut)
             self.log.truncate_start(self._cut * share // 10)
-            gone = before - self.log.keys(self._cut)
-            self.gone |= {self._kind.name_of(self.store, raw) for raw in gone}
+            truncated = before - self.log.keys(self._cut)
+            self.truncated |= {self._kind.name_of(self.store, raw) for raw in truncated}
 
 
 changes = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(0, 3), min_size=1)

@@ -75,7 +75,7 @@ async def produce(bootstrap: str, topic: str, events: list[Event]) -> None:
         await (await producer.send(topic, 0, rows))
 
 
-async def told(bootstrap: str, topic: str) -> list[Any]:
+async def output_of(bootstrap: str, topic: str) -> list[Any]:
     async with Client(bootstrap) as client:
         tp = TopicPartition(topic, 0)
         end = (await Admin(client).list_offsets({tp: "latest"}, isolation_level="read_committed"))[tp].offset
@@ -152,9 +152,9 @@ async def test_versions_and_what_waits_outlive_failures(
                     await app.wait_until_caught_up()
         async with application(2 * number + 1, id) as app:
             await app.wait_until_caught_up()
-            found = contents(lambda each: app.stores(each)[0])
-    assert found == stores
-    come = await told(logd.bootstrap, f"{name}-out")
+            contents_now = contents(lambda each: app.stores(each)[0])
+    assert contents_now == stores
+    come = await output_of(logd.bootstrap, f"{name}-out")
     if guarantee == "exactly_once_v2":
         assert come == expected
     else:

@@ -85,7 +85,7 @@ def contents(app: KafkaStreams) -> list[Any]:
     return [dict(app.stores(store)[0].all()) for store in STORES]  # type: ignore[attr-defined]
 
 
-async def told(bootstrap: str, name: str) -> dict[str, dict[Any, int]]:
+async def output_of(bootstrap: str, name: str) -> dict[str, dict[Any, int]]:
     key = String()
     serdes = {
         "time": TimeWindowed(key, SIZE),
@@ -116,12 +116,12 @@ async def test_windows_go_on_after_a_restart(
         settings = {"emit_interval_ms_kstreams_windowed_aggregation": 0}
         async with start(topology(name), logd.bootstrap, name, tmp_path, **settings) as app:
             await app.wait_until_caught_up()
-            found = contents(app)
+            restored = contents(app)
         if disk == "lost":
             shutil.rmtree(tmp_path)
     stores, emitted = in_one_go(name, events)
-    assert found == stores
-    assert await told(logd.bootstrap, name) == emitted
+    assert restored == stores
+    assert await output_of(logd.bootstrap, name) == emitted
 
 
 RETENTION = 100
@@ -134,7 +134,7 @@ def past_retention(name: str, kind: str, *, cached: bool) -> Topology:
     both = builder.stream(f"{name}-in")
     ones, others = (both.filter(lambda k, v, letter=letter: v[0] == letter).group_by_key() for letter in "ab")
 
-    def kept(store: str) -> Materialized:
+    def store_of(store: str) -> Materialized:
         return Materialized(name=store, caching=cached, retention=RETENTION)
 
     windows = TimeWindows(1)
@@ -143,10 +143,10 @@ def past_retention(name: str, kind: str, *, cached: bool) -> Topology:
         together: Any = ones.cogroup(lambda k, v, so_far: so_far + v).cogroup(
             others, lambda k, v, so_far: so_far + v
         )
-        table = together.windowed_by(windows).aggregate(str, value_serde=str, store=kept("both"))
+        table = together.windowed_by(windows).aggregate(str, value_serde=str, store=store_of("both"))
     else:
         tables: Any = [
-            each.windowed_by(windows).reduce(lambda x, y: x + y, store=kept(f"table-{number}"))
+            each.windowed_by(windows).reduce(lambda x, y: x + y, store=store_of(f"table-{number}"))
             for number, each in enumerate((ones, others))
         ]
         table = tables[0].left_join(tables[1], lambda x, y: f"{x}%{y}")

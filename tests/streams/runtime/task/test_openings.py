@@ -37,7 +37,7 @@ class Scene:
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
         self.store = Store()
         self.opened: list[Any] = []
-        self.taken: list[Any] = []
+        self.running_tasks: list[Any] = []
         self.restoring: dict[TaskId, Any] = {}
         opener: Any = self
         self.openings = Openings(
@@ -62,7 +62,7 @@ class Scene:
         return id
 
     async def _take(self, running: Any) -> None:
-        self.taken.append(running)
+        self.running_tasks.append(running)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_nothing_is_opened_before_all_is_over(worker: Worker) -> None:
         assert (scene.openings.ids, scene.opened) == ({ID}, [])
         assert scene.openings.offsets() == {ID: 7}, "what is at hand counts already"
         scene.answers.put_nowait(None)
-        await until(lambda: scene.taken == [ID])
+        await until(lambda: scene.running_tasks == [ID])
         first, again = scene.opened
         assert first == {"counts": scene.store} and again is None, "the first attempt has closed them"
         assert not scene.openings.ids

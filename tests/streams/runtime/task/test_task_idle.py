@@ -33,10 +33,10 @@ class Scene:
 
     def __init__(self, bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.bootstrap, self.name = bootstrap, name
-        self.seen: list[int] = []
+        self.timestamps: list[int] = []
         self.now = application.wall_clock()
         self.go_on = asyncio.Event()
-        self.held: list[Fetched] = []
+        self.withheld: list[Fetched] = []
         monkeypatch.setattr(application, "wall_clock", lambda: self.now)
         monkeypatch.setattr(task_inputs, "BatchFetcher", self._fetcher())
 
@@ -45,18 +45,18 @@ class Scene:
 
         class HoldsUpB(BatchFetcher):
             async def fetch(self, **limits: Any) -> list[Fetched]:
-                found = await super().fetch(**limits)
-                held, scene.held = [*scene.held, *found], []
+                batches = await super().fetch(**limits)
+                withheld, scene.withheld = [*scene.withheld, *batches], []
                 if not scene.go_on.is_set():
-                    scene.held = [each for each in held if each.tp.topic.endswith("-b")]
-                return [each for each in held if each not in scene.held]
+                    scene.withheld = [each for each in withheld if each.tp.topic.endswith("-b")]
+                return [each for each in withheld if each not in scene.withheld]
 
         return HoldsUpB
 
     def application(self, state_dir: Path, max_task_idle_ms: int) -> KafkaStreams:
         builder = StreamsBuilder(key_serde=str, value_serde=int)
         both = builder.stream(f"{self.name}-a").merge(builder.stream(f"{self.name}-b"))
-        both.foreach(lambda key, value: self.seen.append(value))
+        both.foreach(lambda key, value: self.timestamps.append(value))
         return start(builder.build(), self.bootstrap, self.name, state_dir, max_task_idle_ms=max_task_idle_ms)
 
     async def send(self, topic: str, *times: int) -> None:
@@ -64,13 +64,13 @@ class Scene:
             rows = [(time, b"k", time.to_bytes(8, "big"), ()) for time in times]
             await (await producer.send(f"{self.name}-{topic}", 0, rows))
 
-    async def waits(self, app: KafkaStreams, *seen: int) -> None:
+    async def waits(self, app: KafkaStreams, *timestamps: int) -> None:
         """Wait until the application has processed these values, and check that it processes no more."""
-        await until(lambda: len(self.seen) >= len(seen))
+        await until(lambda: len(self.timestamps) >= len(timestamps))
         for _ in range(TURNS):
             app._instance.loop.progress.clear()
             await app._instance.loop.progress.wait()
-        assert self.seen == [*seen]
+        assert self.timestamps == [*timestamps]
 
 
 def test_what_the_broker_has_is_waited_for_and_merged_by_time(
@@ -84,7 +84,7 @@ def test_what_the_broker_has_is_waited_for_and_merged_by_time(
         await scene.send("a", 1, 3, 5)
         await scene.send("b", 2, 4, 6)
         async with scene.application(tmp_path, 0) as app:
-            await until(lambda: bool(scene.held) and len(queue(app, scene, "a")) == 3)
+            await until(lambda: bool(scene.withheld) and len(queue(app, scene, "a")) == 3)
             await scene.waits(app)
             scene.go_on.set()
             await scene.waits(app, 1, 2, 3, 4, 5, 6)
