@@ -15,6 +15,7 @@ from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.sink_functions import sink
 from connect.api.source import ConnectorContext, OffsetReader, SourceConnector, SourceTask, SourceTaskContext
+from connect.api.transactions import TransactionContext
 from connect.api.transform import Predicate, Transform
 from connect.config import Config, Password, SinkConfig, SourceConfig, at_least, setting
 from connect.errors import ConfigError, ConnectError, DataError, NotFound, PartitionsFenced, RetriableError
@@ -54,6 +55,7 @@ __all__ = [
     "SourceTask",
     "SourceTaskContext",
     "TopicPartition",
+    "TransactionContext",
     "Transform",
     "Type",
     "at_least",

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 from connect.api.calls import MaybeAwaitable
 from connect.api.records import SourceRecord
+from connect.api.transactions import TransactionContext
 from connect.config import Config
 from kafka_client import RecordMetadata
 
@@ -45,6 +46,8 @@ class SourceTaskContext:
     task_id: int
     offsets: OffsetReader
     is_finished: bool = field(default=False)
+    transactions: TransactionContext | None = None
+    """The way to end transactions, if the connector has `transaction.boundary=connector` (KIP-618)."""
 
     def finished(self) -> None:
         """Declare the end of the source: the records that this `poll` returns are the task's last."""
@@ -147,6 +150,22 @@ class SourceConnector:
         command reports that the system was not checked.
         """
         raise NotImplementedError
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool | None:
+        """Return True if tasks with this config give each row once after a restart from any stored offset.
+
+        Called on an object that was not started, for `exactly.once.support=required` (KIP-618). No record may
+        come before its offset covers it. False or None, for a connector that does not say, refuses the
+        config.
+        """
+        return None
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
+        """Return True if tasks with this config use `SourceTaskContext.transactions` (KIP-618).
+
+        Called on an object that was not started. False refuses `transaction.boundary=connector`.
+        """
+        return False
 
     def alter_offsets(
         self,

@@ -14,3 +14,13 @@ def at_least(least: int) -> Callable[[float], None]:
             raise ValueError(allowed)
 
     return check
+
+
+def one_of(*choices: str) -> Callable[[str], None]:
+    """Return a check that raises ValueError for a text that is none of `choices`, in any letter case."""
+
+    def check(value: str) -> None:
+        if value.strip().lower() not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+
+    return check

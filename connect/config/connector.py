@@ -6,11 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from connect.config.checks import at_least
+from connect.config.checks import at_least, one_of
 from connect.config.declaration import Config
 from connect.config.errors import ErrorsConfig
 from connect.config.setting import setting
 from kafka_client.errors import ConfigError
+
+
+def _named(value: str) -> None:
+    if not value.strip():
+        raise ValueError("must not be empty")
 
 
 class ConnectorConfig(Config):
@@ -45,6 +50,35 @@ class SourceConfig(ErrorsConfig, ConnectorConfig):
         default=[],
         importance="LOW",
         group="Topic creation",
+    )
+    exactly_once_support: str = setting(
+        "`required` refuses the connector unless it can be exactly-once on this worker (KIP-618).",
+        default="requested",
+        group="Exactly Once Support",
+        check=one_of("requested", "required"),
+    )
+    transaction_boundary: str = setting(
+        "Where exactly-once tasks end transactions: at each `poll`, at an `interval`, or where the "
+        "`connector` says.",
+        default="poll",
+        group="Exactly Once Support",
+        check=one_of("poll", "interval", "connector"),
+    )
+    transaction_boundary_interval_ms: int | None = setting(
+        "How often they end with transaction.boundary=interval; the worker's offset.flush.interval.ms if "
+        "not set.",
+        default=None,
+        kind="LONG",
+        importance="LOW",
+        group="Exactly Once Support",
+        check=at_least(0),
+    )
+    offsets_storage_topic: str | None = setting(
+        "A topic of its own for the connector's source offsets, in a group of workers.",
+        default=None,
+        importance="LOW",
+        group="offsets.topic",
+        check=_named,
     )
 
 
@@ -86,14 +120,13 @@ class SinkConfig(ErrorsConfig, ConnectorConfig):
 
 
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
-    "exactly.once.support": ("", "requested"),
     "initial.state": ("", "running"),
 }
 """Keys that change which records arrive, with the values that this worker supports."""
 
 
 _IDLE = """
-    config.action.reload transaction.boundary transaction.boundary.interval.ms offsets.storage.topic
+    config.action.reload
     tasks.max.enforce connector.plugin.version key.converter.plugin.version value.converter.plugin.version
     header.converter.plugin.version
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from connect.config import setting
-from connect.config.checks import at_least
+from connect.config.checks import at_least, one_of
 from connect.group.messages import PROTOCOLS
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import InternalTopic
@@ -60,6 +60,13 @@ class DistributedConfig(WorkerConfig):
     )
     internal_topics_automatic_creation_enable: bool = setting(
         "Whether the worker creates its missing topics.", default=True, importance="LOW"
+    )
+    exactly_once_source_support: str = setting(
+        "Whether sources write records and offsets in transactions (KIP-618): disabled, preparing, enabled. "
+        "A running group goes through preparing on every worker.",
+        default="disabled",
+        importance="HIGH",
+        check=one_of("disabled", "preparing", "enabled"),
     )
     session_timeout_ms: int = setting(
         "Time without a heartbeat after which a worker is no longer in the group.",
@@ -149,6 +156,17 @@ class DistributedConfig(WorkerConfig):
         """The group protocols that this worker knows; the preferred one first."""
         names = list(PROTOCOLS)
         return names[names.index(_MODES[self.connect_protocol.lower()]) :]
+
+    @property
+    def exactly_once_source_enabled(self) -> bool:
+        """True if sources write records and offsets in transactions."""
+        return self.exactly_once_source_support.strip().lower() == "enabled"
+
+    @property
+    def leader_transactional_id(self) -> str | None:
+        """The id by which the leader writes to the config topic; None without transactions (KIP-618)."""
+        disabled = self.exactly_once_source_support.strip().lower() == "disabled"
+        return None if disabled else f"connect-cluster-{self.group_id}"
 
     def config_topic(self) -> InternalTopic:
         """Return the description of the config topic."""

@@ -77,6 +77,22 @@ class WorkerConfig(Config):
         config.providers = providers
         return config, [hidden(raw, resolved, error) for error in errors]
 
+    def check(self) -> None:
+        """Raise ConfigError for `exactly.once.source.support`, which only groups have (KIP-618)."""
+        key = "exactly.once.source.support"
+        if (value := str(self.raw.get(key, "disabled"))).strip().lower() != "disabled":
+            raise ConfigError(
+                key,
+                value,
+                "is for distributed workers: a standalone worker keeps source offsets in a file, which is in "
+                "no transaction",
+            )
+
+    @property
+    def exactly_once_source_enabled(self) -> bool:
+        """True if sources write records and offsets in transactions; never in a standalone worker."""
+        return False
+
     def converter_config(self, which: str, connector: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the name and settings of the converter `which` (`key.converter` ...) for a connector.
 

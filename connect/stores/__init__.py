@@ -6,6 +6,7 @@ from connect.stores.fenced_writer import PrivilegedWriteError
 from connect.stores.file_offsets import FileOffsetStore
 from connect.stores.internal_topic import InternalTopic
 from connect.stores.offset_topic import OffsetTopic
+from connect.stores.offset_topics import ConnectorOffsetTopic, OffsetTopics
 from connect.stores.offsets import ConnectorOffsets, OffsetStore
 from connect.stores.status import StatusStore, StoredStatus, TopicUse
 from connect.stores.status_topic import StatusTopic
@@ -14,11 +15,13 @@ from connect.stores.topic_log import TopicLog
 __all__ = [
     "ConfigRecord",
     "ConfigTopic",
+    "ConnectorOffsetTopic",
     "ConnectorOffsets",
     "FileOffsetStore",
     "InternalTopic",
     "OffsetStore",
     "OffsetTopic",
+    "OffsetTopics",
     "PrivilegedWriteError",
     "StatusStore",
     "StatusTopic",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connect.stores.internal_topic import InternalTopic
@@ -85,10 +85,19 @@ class OffsetTopic:
         """
         parts = self.as_written(offsets)
         firsts = await self._log.send([pair for part in parts.values() for pair in part])
-        now = int(self._clock() * 1000)
         if any(first < 0 for first in firsts.values()):
             await self.refresh()
-            return
+        else:
+            self.note(parts, firsts)
+
+    def note(
+        self, parts: Mapping[int, Sequence[tuple[bytes, bytes | None]]], firsts: Mapping[int, int]
+    ) -> None:
+        """Take note of records in the topic that may not be read yet: `get` returns them from now on.
+
+        `parts`: what `as_written` returned. `firsts`: the offset of each part's first record.
+        """
+        now = int(self._clock() * 1000)
         for partition, part in parts.items():
             first, is_read = firsts[partition], self._log.position(partition) >= firsts[partition] + len(part)
             for spelling, value in part:

@@ -135,9 +135,9 @@ def test_a_sink_wants_topics_or_a_pattern():
 
 
 def test_promises_that_cannot_be_kept_are_refused():
-    refuse_unsupported({"errors.tolerance": "all", "exactly.once.support": "requested"})
-    with pytest.raises(ConfigError, match=r"exactly\.once\.support"):
-        refuse_unsupported({"exactly.once.support": "required"})
+    refuse_unsupported({"errors.tolerance": "all", "initial.state": "running"})
+    with pytest.raises(ConfigError, match=r"initial\.state"):
+        refuse_unsupported({"initial.state": "stopped"})
 
 
 def test_a_sink_does_not_read_its_own_dead_letters():
