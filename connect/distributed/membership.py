@@ -106,6 +106,15 @@ class WorkerGroup:
         """True while a rebalance is under way, or one has to follow what this worker has read."""
         return not self._member.is_stable or self.assignment is None or self._local.needs_rebalance()
 
+    @property
+    def is_current(self) -> bool:
+        """True if the coordinator has confirmed this membership within the session timeout."""
+        return self._member.silent_seconds < self._config.session_timeout_ms / 1000
+
+    def rejoin(self) -> None:
+        """Join again, to learn who leads now."""
+        self._member.request_rejoin()
+
     async def stable(self) -> None:
         """Wait until no rebalance is under way."""
         while self.is_rebalancing:

@@ -12,8 +12,9 @@ from connect.errors import BadRequest, NotFound, NotLeader, Rebalancing
 from connect.group import Unit
 from connect.group.units import CONNECTOR
 from connect.herder import RestartRequest, TargetState
+from connect.herder.config_state import Properties
 from connect.runtime.connector_check import CheckedConfig
-from connect.runtime.service import Document, HerderService, own_version, set_logger_level
+from connect.runtime.service import Document, HerderService, own_version, set_logger_level, type_of
 from connect.stores import ConfigRecord, OffsetStore, StoredStatus
 from connect.stores.config_records import LOGGER, RESTART
 from kafka_client import Admin
@@ -96,9 +97,23 @@ class DistributedService(HerderService):
         await self._write(self._herder.put_plan(name, configs))
 
     async def fence_zombies(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Raise BadRequest: this worker runs no exactly-once sources."""
+        """Fence the older tasks of a source, for a worker that starts a newer one (KIP-618)."""
         self._check_signed(headers, body)
-        raise BadRequest("this worker does not support exactly-once sources (exactly.once.source.support)")
+        self._check_leader()
+        if type_of(self._config(name)) == "sink":
+            raise BadRequest(f"Connector {name} is not a source connector")
+        if not self._worker.config.exactly_once_source_enabled:
+            raise BadRequest(
+                "this worker does not support exactly-once sources (exactly.once.source.support)"
+            )
+        await self._worker.fence_zombies(name)
+
+    async def _stopped(self, name: str) -> Properties:
+        """Return the config of a STOPPED connector; no task of it that is still alive can write any more."""
+        config = await super()._stopped(name)
+        if self._worker.config.exactly_once_source_enabled and type_of(config) == "source":
+            await self._worker.fence_zombies(name)
+        return config
 
     async def _check_changing(self) -> None:
         """Return if this worker may make changes now, after a rebalance if one is under way."""
@@ -132,8 +147,8 @@ class DistributedService(HerderService):
             raise Rebalancing(f"{what} {unit.connector} is not assigned to any worker now")
         raise NotLeader(f"{what} {unit.connector} runs on another worker", owner_url)
 
-    def _offset_store(self) -> OffsetStore:
-        return self._worker.offsets
+    def _offset_store(self, config: Properties) -> OffsetStore:
+        return self._worker.offsets.of(config.get("offsets.storage.topic"))
 
     def _admin(self) -> Admin:
         return Admin(self._worker.client)

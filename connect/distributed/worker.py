@@ -14,15 +14,18 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
+from connect.api.source import SourceTask
 from connect.config import unknown_keys
 from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
+from connect.distributed.exactly_once import ExactlyOnce
+from connect.distributed.fencing import ZombieFencing
 from connect.distributed.local_runs import LocalRuns
 from connect.distributed.membership import WorkerGroup
 from connect.distributed.plans import PlanSender, Request
 from connect.distributed.reports import StatusReports
 from connect.distributed.signatures import new_key
-from connect.errors import MillstreamError
+from connect.errors import MillstreamError, Rebalancing
 from connect.group import Unit
 from connect.herder import Herder, RestartRequest, Runs
 from connect.herder.restart_plan import RestartPlan
@@ -30,9 +33,19 @@ from connect.runtime.client_settings import is_client_key
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.exactly_once_task import ExactlyOnceSourceTask
 from connect.runtime.service import set_logger_level
+from connect.runtime.source_task import WorkerSourceTask
+from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.worker_metrics import WorkerMetrics
-from connect.stores import ConfigRecord, ConfigTopic, OffsetTopic, StatusTopic, TopicUse
+from connect.stores import (
+    ConfigRecord,
+    ConfigTopic,
+    OffsetTopics,
+    PrivilegedWriteError,
+    StatusTopic,
+    TopicUse,
+)
 from connect.stores.config_records import SESSION_KEY
 from kafka_client import Admin, Client
 from kafka_client.metrics.metrics import Metrics
@@ -68,7 +81,7 @@ class DistributedWorker:
         """The error that ended the membership."""
         self.client: Client
         self.statuses: StatusTopic
-        self.offsets: OffsetTopic
+        self.offsets: OffsetTopics
         self.group: WorkerGroup
         self.cluster_id = ""
         self._configs: ConfigTopic
@@ -108,18 +121,26 @@ class DistributedWorker:
         self.client = client = await clients.worker(producing=False).connect()
         await clients.worker(producing=True).connect()
         self.cluster_id = (await client.metadata([])).cluster_id or ""
-        self.offsets = await OffsetTopic.open(client, config.offset_topic())
+        exactly_once = config.exactly_once_source_enabled
+        self.offsets = await OffsetTopics.open(client, config.offset_topic(), exactly_once=exactly_once)
         stack.push_async_callback(self.offsets.close)
         self.statuses = await StatusTopic.open(client, config.status_topic())
         stack.push_async_callback(self.statuses.close)
-        self._configs = await ConfigTopic.open(client, config.config_topic(), self._read)
+        self._configs = await ConfigTopic.open(
+            client,
+            config.config_topic(),
+            self._read,
+            transactional_id=config.leader_transactional_id,
+            isolation_level="read_committed" if exactly_once else "read_uncommitted",
+        )
         stack.push_async_callback(self._configs.close)
         self._forget_requests()
         self._parts = WorkerParts(
             worker_id=self.worker_id,
             config=config,
             clients=clients,
-            store=self.offsets,
+            store=self.offsets.shared,
+            new_source_task=self._new_source_task,
             startings=self._startings,
             on_change=lambda: None,
             on_plan=lambda name, configs: self._plans.send(name, configs),
@@ -132,6 +153,8 @@ class DistributedWorker:
         self._plans = PlanSender(
             self, self.herder, self.write, self._request, config.inter_worker_signature_algorithm
         )
+        self._exactly_once = self._new_exactly_once()
+        stack.push_async_callback(self._fencing.close)
         metrics = WorkerMetrics(self._connectors, self._startings, self._tasks)
         stack.callback(metrics.add_to(self.metrics))
         stack.push_async_callback(self._plans.close)
@@ -163,7 +186,12 @@ class DistributedWorker:
     async def assigned(self, *, is_leader: bool) -> None:
         """Delete the statuses of deleted connectors and tasks, if this worker leads."""
         if not is_leader:
+            await self._configs.relinquish()
             return
+        try:
+            await self._configs.claim()
+        except PrivilegedWriteError as e:
+            _log.warning("the next write to the config topic tries again: %s", e)
         for name in self.statuses.connectors() - self.herder.config.connectors.keys():
             self._reports.delete(name)
         for name, count in self.herder.units().items():
@@ -187,11 +215,30 @@ class DistributedWorker:
 
     # --- configs ---
 
+    async def fence_zombies(self, name: str) -> None:
+        """Return once no older task of a source can write, if this worker leads. Raises ConnectError."""
+        await self._fencing.fence(name)
+
+    @property
+    def is_current(self) -> bool:
+        """True if the group's coordinator has lately confirmed this worker's membership."""
+        return self.group.is_current
+
     async def write(self, records: Iterable[ConfigRecord]) -> None:
-        """Write records of the config topic, and return once they are read back."""
+        """Write records of the config topic, and return once they are read back.
+
+        Raises Rebalancing if another worker may lead by now: nothing is written then, and this worker asks
+        its group.
+        """
         records = list(records)
-        if records:
+        if not records:
+            return
+        try:
             await self._configs.write(records)
+        except PrivilegedWriteError as e:
+            _log.warning("the config topic is not written, and this worker joins its group again: %s", e)
+            self.group.rejoin()
+            raise Rebalancing(f"Cannot complete request: the config topic takes no writes now: {e}") from e
 
     def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
         """Start some tasks of this worker's, or the connector itself, again. Raises NotFound."""
@@ -280,6 +327,24 @@ class DistributedWorker:
         units = [Unit(name)] if runs.connector is not None else [Unit(name, task) for task in runs.tasks]
         for unit in units:
             self._reports.failed(unit, error)
+
+    def _new_exactly_once(self) -> ExactlyOnce:
+        config, configs = self.config, self._configs
+        self._fencing = ZombieFencing(
+            self.client, config.group_id, self.herder, read_to_end=configs.read_to_end, write=self.write
+        )
+        algorithm = config.inter_worker_signature_algorithm
+        return ExactlyOnce(
+            self, config.group_id, self.herder, configs, self._fencing, self._request, algorithm
+        )
+
+    def _new_source_task(
+        self, setting: TaskSetting, task: SourceTask, on_change: Callable[[], None]
+    ) -> WorkerTask:
+        store = self.offsets.of(setting.connector_config.get("offsets.storage.topic"))
+        if self.config.exactly_once_source_enabled:
+            return ExactlyOnceSourceTask(setting, task, store, self._exactly_once, on_change=on_change)
+        return WorkerSourceTask(setting, task, store, on_change=on_change)
 
     def _report_connector(self, name: str) -> None:
         if name in self._connectors:

@@ -6,6 +6,7 @@ Later keys override earlier ones: the worker's own keys of connections, TLS and 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from kafka_client.errors import ConfigError
 from kafka_client.properties import CLIENT, CONSUMER, PRODUCER, ClientProperties
 from kafka_client.security.keys import is_security_key
 
+_log = logging.getLogger(__name__)
 Role = Literal["admin", "producer", "consumer"]
 
 
@@ -51,6 +53,32 @@ def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) 
     # As in Kafka's Connect, sends wait for an unreachable broker without a time limit.
     properties = _layered("producer", worker, connector, {"delivery.timeout.ms": str(NO_TIMEOUT_MS)})
     return _with_warnings(properties, PRODUCER).producer()
+
+
+def transactional_arguments(
+    worker: Mapping[str, Any], connector: Mapping[str, Any], transactional_id: str
+) -> dict[str, Any]:
+    """Return the arguments of `TransactionalProducer` for an exactly-once source task.
+
+    As in Kafka, the id is the worker's to choose, and settings that exclude transactions are ignored.
+    """
+    properties = _layered("producer", worker, connector, {"delivery.timeout.ms": str(NO_TIMEOUT_MS)})
+    values = dict(properties.values)
+    for key, needed in (
+        ("transactional.id", transactional_id),
+        ("enable.idempotence", "true"),
+        ("acks", "all"),
+    ):
+        value = values.get(key)
+        if value is not None and value.strip().lower() not in (needed, "-1" if key == "acks" else needed):
+            _log.warning(
+                "%s=%s is ignored: with exactly-once source support it is %s",
+                properties.written.get(key, key),
+                value,
+                needed,
+            )
+        values[key] = needed
+    return ClientProperties.of(("", values)).transactional_producer()
 
 
 def consumer_settings(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, str]:

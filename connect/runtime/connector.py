@@ -68,6 +68,8 @@ class WorkerParts:
     on_plan: Callable[[str, Sequence[Properties]], None]
     """Called with a connector's name and its task configs after each plan."""
     startings: Startings = field(default_factory=Startings)
+    new_source_task: Callable[[TaskSetting, SourceTask, Callable[[], None]], WorkerTask] | None = None
+    """Makes source tasks with other stores or with transactions; gets the task's `on_change`, too."""
     note_topic: Callable[[str, int, str], None] = lambda connector, task, topic: None
     """Called with connector, task number and topic when a task uses a topic (KIP-558)."""
 
@@ -410,6 +412,8 @@ class WorkerConnector:
         parts, plugin = self._parts, self.checked.plugin
         task = plugin.task_class()
         match self.type, task:
+            case "source", SourceTask() if parts.new_source_task is not None:
+                return parts.new_source_task(setting, task, self._task_changed)
             case "source", SourceTask():
                 return WorkerSourceTask(setting, task, parts.store, on_change=self._task_changed)
             case "sink", SinkTask():

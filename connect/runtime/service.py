@@ -59,8 +59,8 @@ class HerderService(ABC):
         """Return the status of a connector, None if it has none, and of its tasks by number."""
 
     @abstractmethod
-    def _offset_store(self) -> OffsetStore:
-        """Return the store of source offsets."""
+    def _offset_store(self, config: Properties) -> OffsetStore:
+        """Return the store of the source offsets of a connector with this config."""
 
     @abstractmethod
     def _admin(self) -> Admin:
@@ -143,7 +143,7 @@ class HerderService(ABC):
         config = self._config(name)
         if type_of(config) == "sink":
             return await sink_offsets(self._admin(), self._group(name, config))
-        return await source_offsets(self._offset_store(), name)
+        return await source_offsets(self._offset_store(config), name)
 
     async def alter_offsets(self, name: str, offsets: SourceOffsets) -> str:
         """Change offsets of a STOPPED connector, None deletes one. Return a message (KIP-875)."""
@@ -152,7 +152,7 @@ class HerderService(ABC):
         if type_of(config) == "sink":
             group, parsed = self._group(name, config), parse_sink_offsets(offsets)
             return await alter_sink_offsets(self._admin(), name, group, parsed, ask)
-        return await alter_source_offsets(self._offset_store(), name, offsets, ask)
+        return await alter_source_offsets(self._offset_store(config), name, offsets, ask)
 
     async def reset_offsets(self, name: str) -> str:
         """Delete all offsets of a STOPPED connector. Return a message (KIP-875)."""
@@ -160,7 +160,7 @@ class HerderService(ABC):
         ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
         if type_of(config) == "sink":
             return await reset_sink_offsets(self._admin(), name, self._group(name, config), ask)
-        return await reset_source_offsets(self._offset_store(), name, ask)
+        return await reset_source_offsets(self._offset_store(config), name, ask)
 
     async def put_logger_level(self, logger: str, level: str) -> None:
         """Set a logger's level (KIP-976). Raises BadRequest for a level that there is not."""

@@ -23,7 +23,7 @@ from connect.runtime.submitted import SubmittedBatch
 from connect.runtime.task_metrics import SourceMetrics
 from connect.runtime.tolerance import Tolerance
 from connect.runtime.topic_creation import TopicCreation
-from kafka_client import BatchProducer, RecordMetadata, partition_for_key
+from kafka_client import BatchProducer, RecordMetadata, TransactionalProducer, partition_for_key
 from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, MillstreamError
 from kafka_client.records import NewRecord
 
@@ -53,7 +53,7 @@ class SourceSender:
 
     def __init__(
         self,
-        producer: BatchProducer,
+        producer: BatchProducer | TransactionalProducer,
         topics: TopicCreation,
         tolerance: Tolerance,
         metrics: SourceMetrics,
@@ -75,6 +75,10 @@ class SourceSender:
         self._repairs: set[asyncio.Task[None]] = set()
         self.acknowledged: deque[tuple[Sequence[SourceRecord], list[RecordMetadata | None]]] = deque()
         """Polls to be told to `SourceTask.commit_record`, in the order of their acknowledgement."""
+        self.repairs = True
+        """False if a refused batch ends everything, as in a transaction."""
+        self.refused_topic: str | None = None
+        """A topic that the task may not write to, as that of its offsets in a transaction."""
 
     @property
     def unanswered(self) -> int:
@@ -106,6 +110,10 @@ class SourceSender:
             self.acknowledged.append((pending.records, pending.metadata))
 
     async def _send_topic(self, topic: str, rows: TopicRows, pending: PendingPoll) -> None:
+        if topic == self.refused_topic:
+            raise ConnectError(
+                f"{topic} has the task's source offsets: with exactly-once source support it takes no records"
+            )
         count = await self._patiently(lambda: self._topics.partition_count(topic))
         self._note_topic(topic)
         if self._is_followed:
@@ -147,7 +155,9 @@ class SourceSender:
     ) -> None:
         """Pass records of one partition to the producer; `index` is that of the only record's polled one."""
         repair = (
-            _Repair(self, topic, partition, rows, pending, index) if self._tolerance.tolerates_all else None
+            _Repair(self, topic, partition, rows, pending, index)
+            if self.repairs and self._tolerance.tolerates_all
+            else None
         )
         try:
             future = await self._producer.send(topic, partition, records)

@@ -33,7 +33,7 @@ from connect.runtime.tolerance import Tolerance
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
 from connect.transforms.chain import TransformChain
-from kafka_client import Backoff, BatchProducer, RecordMetadata
+from kafka_client import Backoff, BatchProducer, RecordMetadata, TransactionalProducer
 from kafka_client.errors import BROKER_AWAY
 from kafka_client.metrics.metrics import Values
 
@@ -71,7 +71,7 @@ class WorkerSourceTask(WorkerTask):
         self._commit_due = False
         self._update_due = False
         self._plugin_stop: asyncio.Future[None] | None = None
-        self._producer: BatchProducer | None = None
+        self._producer: BatchProducer | TransactionalProducer | None = None
         self._sender: SourceSender | None = None
         self._tolerance: Tolerance | None = None
         self._transforms: TransformChain | None = None
@@ -112,26 +112,36 @@ class WorkerSourceTask(WorkerTask):
         self._transforms = TransformChain.configured(setting.connector_config)
         is_followed = type(self._task).commit_record is not SourceTask.commit_record
         self._rows = SourceRows(conversion, self._transforms, is_followed=is_followed)
-        arguments = producer_arguments(setting.worker.raw, setting.connector_config)
-        self._producer = BatchProducer(setting.client, **arguments)
+        self._producer = self._new_producer()
         source = SourceConfig.parse(setting.connector_config)
         dead_letters = await self._dead_letters(source)
         self._tolerance = Tolerance(self.name, source, self.metrics, dead_letters, self._fail)
-        self._sender = self._new_sender(self._producer, self._tolerance, is_followed=is_followed)
+        self._sender = self._new_sender(self._tolerance, is_followed=is_followed)
+        await self._prepare()
         self._task.context = self._context
         # Another worker may have run this task until a moment ago: without its offsets records come twice.
         await self._wait_for(self._patiently(self._store.refresh))
         await self._wait_for(self._calls.call(self._task.start, setting.config))
-        await self._patiently(self._producer.start)
+        await self._start_producer()
         self._committer = asyncio.create_task(self._commit_regularly())
 
-    def _new_sender(
-        self, producer: BatchProducer, tolerance: Tolerance, *, is_followed: bool
-    ) -> SourceSender:
+    async def _prepare(self) -> None:
+        """Do what comes before the source's offsets are read."""
+
+    def _new_producer(self) -> BatchProducer | TransactionalProducer:
+        arguments = producer_arguments(self.setting.worker.raw, self.setting.connector_config)
+        return BatchProducer(self.setting.client, **arguments)
+
+    async def _start_producer(self) -> None:
+        assert self._producer is not None
+        await self._patiently(self._producer.start)
+
+    def _new_sender(self, tolerance: Tolerance, *, is_followed: bool) -> SourceSender:
         setting = self.setting
+        assert self._producer is not None
         rules = creation_rules(setting.connector_config) if setting.worker.topic_creation_enable else []
         return SourceSender(
-            producer,
+            self._producer,
             TopicCreation(setting.client, setting.admin, rules),
             tolerance,
             self.metrics,
@@ -235,14 +245,18 @@ class WorkerSourceTask(WorkerTask):
     async def _commit_records(self) -> None:
         """Call the plugin's `commit_record` for all polls acknowledged so far (KIP-416)."""
         assert self._sender is not None
-        commit_record = self._task.commit_record
         while self._sender.acknowledged:
-            records, places = self._sender.acknowledged.popleft()
-            if inspect.iscoroutinefunction(commit_record):
-                for record, place in zip(records, places, strict=True):
-                    await self._calls.call(commit_record, record, place)
-            else:
-                await self._calls.call(_call_each, commit_record, records, places)
+            await self._commit_next_records()
+
+    async def _commit_next_records(self) -> None:
+        assert self._sender is not None
+        commit_record = self._task.commit_record
+        records, places = self._sender.acknowledged.popleft()
+        if inspect.iscoroutinefunction(commit_record):
+            for record, place in zip(records, places, strict=True):
+                await self._calls.call(commit_record, record, place)
+        else:
+            await self._calls.call(_call_each, commit_record, records, places)
 
     async def _send(self, polled: Polled) -> None:
         """Pass a poll batch to the producer. Return once the producer has room for it."""

@@ -81,7 +81,7 @@ class StandaloneService(HerderService):
             raise not_stopped(name)  # a task that still ends would commit its own offsets over the new ones
         return config
 
-    def _offset_store(self) -> OffsetStore:
+    def _offset_store(self, config: Properties) -> OffsetStore:
         return self._worker.store
 
     def _admin(self) -> Admin:

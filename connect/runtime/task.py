@@ -175,9 +175,13 @@ class WorkerTask(ABC):
     def _fail(self, error: BaseException) -> None:
         """End the task with the error of a background operation."""
         if self._failure is None:
-            self._failure = error
+            self._failure = self._explained(error)
         self._ending.set()
         self._unpaused.set()
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """Return the error that the status is to show for a failure."""
+        return error
 
     def _be_done(self) -> None:
         self.is_done = True
@@ -187,7 +191,7 @@ class WorkerTask(ABC):
         try:
             await self._start_work_finish()
         except Exception as e:
-            self._failure = self._failure or e
+            self._failure = self._failure or self._explained(e)
         finally:
             try:
                 await self._stop()

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from connect.errors import ConfigError
 from connect.stores import json_documents
-from connect.stores.config_records import ConfigRecord
+from connect.stores.config_records import LOGGER, RESTART, TARGET_STATE, ConfigRecord
 from connect.stores.fenced_writer import FencedWriter
 from connect.stores.internal_topic import InternalTopic
 from connect.stores.topic_log import LogRecord, Pair, TopicLog
@@ -24,6 +24,9 @@ _log = logging.getLogger(__name__)
 NO_OFFSET = -1
 TIMEOUT_MS = 30_000
 """Kafka's READ_WRITE_TOTAL_TIMEOUT_MS, for a write with the reading that follows."""
+
+_OF_ANY_WORKER = (TARGET_STATE, RESTART, LOGGER)
+"""Records that every worker writes, not only the leader."""
 
 OnConfigRecords = Callable[[list[ConfigRecord]], None]
 
@@ -86,6 +89,11 @@ class ConfigTopic:
         if self._fenced is not None:
             await self._fenced.claim()
 
+    async def relinquish(self) -> None:
+        """Give up the right to write, as another worker leads; `claim` takes it again."""
+        if self._fenced is not None:
+            await self._fenced.close()
+
     async def write(self, records: Sequence[ConfigRecord]) -> None:
         """Append records in order, and return once they are durable and have been read back.
 
@@ -95,7 +103,8 @@ class ConfigTopic:
         pairs = [
             (key.encode(), None if value is None else json_documents.encode(value)) for key, value in records
         ]
-        writer: ConfigWriter = self._log if self._fenced is None else self._fenced
+        is_anybodys = all(key.startswith(_OF_ANY_WORKER) for key, _ in records)
+        writer: ConfigWriter = self._log if self._fenced is None or is_anybodys else self._fenced
         try:
             async with asyncio.timeout(TIMEOUT_MS / 1000):
                 await writer.send(pairs)

@@ -82,6 +82,11 @@ class ConnectorOffsetTopic:
         assert self._own is not None, "refresh() opens the connector's topic"
         return self._own
 
+    @property
+    def primary_name(self) -> str:
+        """The name of that topic."""
+        return self._name or self._topics.shared.topic
+
     def get(self, key: bytes) -> bytes | None:
         """Return the offset stored under `key`: the connector's own one, else the worker's; or None."""
         value = None if self._name is None else self.primary.get(key)

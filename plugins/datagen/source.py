@@ -109,3 +109,7 @@ class DatagenSource(SourceConnector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config per task, with its number."""
         return [{**self.config, _TASK: str(i)} for i in range(max_tasks)]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return True: each record has its number as its offset."""
+        return True

@@ -206,6 +206,10 @@ class FilesSource(SourceConnector):
             _log.warning("files=%s: there is no such file", ",".join(self._settings.files))
         return [{**self.config, **share} for share in plan(self._settings, max_tasks)]
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return True: each batch ends at the place in its file that its offset names."""
+        return True
+
     def check_target(self, config: Mapping[str, str]) -> None:
         """Check that there are files, and that each may be read."""
         settings = FilesSourceConfig.parse(config)

@@ -77,6 +77,10 @@ class FileStreamSource(SourceConnector):
     VERSION = "1"
     task_class = FileStreamSourceTask
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return True for a file, False for standard input, which is read once only."""
+        return bool(config.get("file"))
+
 
 class FileStreamSinkConfig(Config):
     """Appends every value as a line."""

@@ -150,6 +150,10 @@ class HttpSource(SourceConnector):
     VERSION = "1"
     task_class = HttpSourceTask
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return False: whether a page has the same records when it is read again is the server's to say."""
+        return False
+
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return one config."""
         return [self.config]

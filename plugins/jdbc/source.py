@@ -164,6 +164,10 @@ class JdbcSource(SourceConnector):
         count = min(max_tasks, len(self._tables))
         return [{**self.config, _TABLES: json.dumps(self._tables[i::count])} for i in range(count)]
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return True if rows have a place to go on from: in all modes but bulk, which reads all again."""
+        return JdbcSourceConfig.parse(config).mode != "bulk"
+
     def check_target(self, config: Mapping[str, str]) -> None:
         """Log in to the database, and look for tables to read."""
         settings = JdbcSourceConfig.parse(config)

@@ -96,3 +96,7 @@ class VerifiableSource(SourceConnector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config per task, with its number in `id`."""
         return [{**self.config, "id": str(i)} for i in range(max_tasks)]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return True: each record has its number as its offset."""
+        return True
