@@ -98,3 +98,81 @@ def topic_exists(group: ConnectGroup, topic: str) -> bool:
             return topic in await Admin(client).list_topics()
 
     return asyncio.run(exists())
+
+
+def test_a_zombie_that_wakes_up_after_its_task_moved_writes_nothing(group, kit, topic, tmp_path):
+    path = tmp_path / "rows.csv"
+    write_rows(path, 0, 300)
+    urls = [group.start() for _ in range(3)]
+    group.do(
+        "POST", f"{urls[0]}/connectors", {"name": "c", "config": source(kit, path, topic, batch_size="7")}
+    )
+    (owner,) = group.wait_until(lambda: group.owners(urls[0], "c")["c"])
+    stopped = group.workers[f"http://{owner}"]
+    others = [url for url in urls if not url.endswith(owner)]
+    write_rows(path, 300, 4000)
+    group.wait_until(lambda: topic_exists(group, topic) and count(group, topic) > 300)
+    stopped.send_signal(signal.SIGSTOP)
+    names = [url.partition("://")[2] for url in others]
+    group.wait_until(lambda: (got := group.owners(others[0], "c")["c"]) and got[0] in names)
+    group.wait_until(lambda: count(group, topic) == 4000)
+    write_rows(path, 4000, 4100)
+    stopped.send_signal(signal.SIGCONT)
+    group.wait_until(lambda: count(group, topic) == 4100)
+    group.wait_until(lambda: group.status(f"http://{owner}", "c") == group.status(others[0], "c"))
+    assert_each_once(group, topic, 4100)
+    uncommitted = [n for part in rows(group, topic, "read_uncommitted") for n in part]
+    assert set(uncommitted) == set(range(4100))
+
+
+def test_a_round_of_fencing_counts_the_tasks_before_those_of_a_new_plan_start(group, kit, topic, tmp_path):
+    """Three tasks become two, then one: each plan is counted, and every row of each file is there once."""
+    paths = [tmp_path / f"rows-{n}.csv" for n in range(3)]
+    for n, path in enumerate(paths):
+        path.write_text("n,s\n" + "".join(f"{3 * row + n},row\n" for row in range(400)))
+    urls = [group.start(), group.start()]
+    config = source(kit, paths[0], topic, tasks_max="3", batch_size="20")
+    del config["file"]
+    config["files"] = ",".join(map(str, paths))
+    for tasks in ("3", "2", "1"):
+        group.do("PUT", f"{urls[-1]}/connectors/c/config", {**config, "tasks.max": tasks})
+        group.wait_until(lambda tasks=tasks: len(group.owners(urls[0], "c")["c"]) == int(tasks))
+    group.wait_until(lambda: count(group, topic) == 1200)
+    assert sorted(n for part in rows(group, topic) for n in part) == list(range(1200))
+    written = records(group, group.settings["config.storage.topic"])[0]
+    counts = [value for key, value in written if key == b"tasks-fencing-c"]
+    assert counts == [b'{"task-count":3}', b'{"task-count":2}', b'{"task-count":1}']
+    for signature in (
+        {},
+        {"x-connect-authorization": "AAAA", "x-connect-request-signature-algorithm": "HmacSHA256"},
+    ):
+        refused = group._client.request("PUT", f"{urls[0]}/connectors/c/fence", b"", signature)
+        assert refused.status == (403 if signature else 400)
+
+
+def test_a_connectors_own_offset_topic_is_in_its_transactions(group, kit, topic, tmp_path):
+    path = tmp_path / "rows.csv"
+    write_rows(path, 0, 200)
+    url = group.start()
+    own = f"{topic}-offsets"
+    config = source(kit, path, topic, batch_size="50", offsets_storage_topic=own)
+    group.do("POST", f"{url}/connectors", {"name": "c", "config": config})
+    group.wait_until(lambda: topic_exists(group, topic) and count(group, topic) == 200)
+    shared = group.settings["offset.storage.topic"]
+    key = b'["c",{"filename":"%s"}]' % str(path).encode()
+
+    def last(of: str) -> Any:
+        values = [value for part in records(group, of).values() for k, value in part if k == key]
+        return json.loads(values[-1]) if values else None
+
+    group.wait_until(lambda: last(shared) is not None and last(shared) == last(own))
+    assert last(own)["line"] == 201
+    group.end(url)
+    url = group.start()
+    write_rows(path, 200, 260)
+    group.wait_until(lambda: count(group, topic) == 260)
+    assert_each_once(group, topic, 260)
+    group.do("PUT", f"{url}/connectors/c/stop")
+    group.wait_until(lambda: group.status(url, "c").get("tasks") == [])
+    group.do("DELETE", f"{url}/connectors/c/offsets")
+    assert group.do("GET", f"{url}/connectors/c/offsets") == {"offsets": []}
