@@ -1,8 +1,9 @@
 """ZombieFencing: the leader's round that keeps tasks of older plans from writing (KIP-618).
 
-pending, and the last round counted n tasks    fence the producers of these n, then write the new count
-never counted, or one task before and now      write the new count: the task's own producer fences
-not pending                                    nothing: all older plans are fenced already
+A round depends on whether tasks were planned since the last one, and on the number of tasks before. If there
+was no round before, or one task was and is planned, the new count is written at once. The task's own producer
+fences then. Otherwise the producers of all former tasks are fenced first. Without a new plan there is nothing
+to do.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class ZombieFencing:
     async def fence(self, connector: str) -> None:
         """Return once no task of an older plan can write.
 
-        Raises Rebalancing if the tasks are planned anew meanwhile, ConnectError if the round fails.
+        Raises Rebalancing if the tasks are planned again meanwhile, ConnectError if the round fails.
         """
         if (running := self._rounds.get(connector)) is None:
             running = asyncio.create_task(self._round(connector), name=f"fencing of {connector}")

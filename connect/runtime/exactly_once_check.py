@@ -1,4 +1,4 @@
-"""What a source's config asks of transactions, and whether worker and connector can do it (KIP-618)."""
+"""The check of what a source's config asks of transactions: can worker and connector do it (KIP-618)?"""
 
 from __future__ import annotations
 

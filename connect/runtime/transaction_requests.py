@@ -46,8 +46,8 @@ class TransactionRequests:
             if not self._after:
                 ends: dict[int, End] = {}
             else:
-                taken = ((index, self._after.pop(id(record), None)) for index, record in enumerate(records))
-                ends = {index: each[1] for index, each in taken if each is not None}
+                pairs = ((index, self._after.pop(id(record), None)) for index, record in enumerate(records))
+                ends = {index: pair[1] for index, pair in pairs if pair is not None}
         begin = 0
         for index, end in ends.items():
             yield records[begin : index + 1], end

@@ -59,7 +59,7 @@ class Numbers(SourceTask):
     def __init__(self, polls: int, asks: Callable[[Numbers, list[SourceRecord]], None] | None = None) -> None:
         self.may_poll = self.polls = polls
         self.asks = asks
-        self.told: list[tuple[int, bool]] = []
+        self.notes: list[tuple[int, bool]] = []
 
     def start(self, config: Mapping[str, str]) -> None:
         self.next = (self.context.offsets.offset({"s": 1}) or {"n": 0})["n"]
@@ -82,9 +82,9 @@ class Numbers(SourceTask):
     topic = "t"
 
 
-class Told(Numbers):
+class Noting(Numbers):
     def commit_record(self, record: SourceRecord, metadata: Any) -> None:
-        self.told.append((record.value, metadata is not None))
+        self.notes.append((record.value, metadata is not None))
 
 
 class Bench:
@@ -165,11 +165,11 @@ async def bench(logd: LogdProcess) -> AsyncIterator[Bench]:
 
 @pytest.mark.parametrize("boundary", ["poll", "interval"])
 async def test_records_and_offsets_are_committed_at_each_poll_or_at_an_interval(bench, boundary):
-    plugin = Told(4)
+    plugin = Noting(4)
     await bench.done(plugin, transaction_boundary=boundary, transaction_boundary_interval_ms="20")
     assert await bench.read() == list(range(12))
     assert await bench.offset() == b'{"n":12}'
-    assert plugin.told == [(n, True) for n in range(12)]
+    assert plugin.notes == [(n, True) for n in range(12)]
     again = Numbers(5)
     await bench.done(again)
     assert again.first == 12
@@ -186,7 +186,7 @@ async def test_an_interval_ends_a_transaction_while_nothing_comes(bench):
 
 
 async def test_the_plugin_ends_transactions_after_records_and_polls(bench):
-    """0 and 1 commit; 2 to 4 abort, though their offsets count; 5 to 8 commit with the poll; 9 to 11 never."""
+    """0 and 1 commit; 2 to 4 abort, though their offsets count; 5 to 8 commit with the poll; 9 on never."""
 
     def asks(task: Numbers, records: list[SourceRecord]) -> None:
         transactions = task.context.transactions
@@ -199,12 +199,12 @@ async def test_the_plugin_ends_transactions_after_records_and_polls(bench):
             elif record.value == 8:
                 transactions.commit_transaction()
 
-    plugin = Told(4, asks)
+    plugin = Noting(4, asks)
     plugin.may_poll = 4
     await bench.done(plugin, transaction_boundary="connector")
     assert await bench.read() == [0, 1, 5, 6, 7, 8]
     assert await bench.offset() == b'{"n":9}'
-    assert plugin.told == [(n, n not in (2, 3, 4)) for n in range(9)]
+    assert plugin.notes == [(n, n not in (2, 3, 4)) for n in range(9)]
 
 
 async def test_an_aborted_poll_is_not_read_again(bench):
