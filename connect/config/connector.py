@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from connect.config.checks import at_least, one_of
 from connect.config.declaration import Config
@@ -31,6 +31,13 @@ class ConnectorConfig(Config):
         kind="STRING",
     )
     tasks_max: int = setting("How many tasks at most.", default=1, group="Common", check=at_least(1))
+    task_isolation: Literal["thread", "process"] | None = setting(
+        "Where tasks run: `thread`, in the worker's process, or `process`, each in a process of its own; the "
+        "worker's `task.isolation` if not set.",
+        default=None,
+        importance="LOW",
+        group="Common",
+    )
     key_converter: str | None = setting(
         "Converter of keys; the worker's if not set.", default=None, group="Common"
     )

@@ -35,7 +35,7 @@ class StatusReports:
                 del self._stored[unit]
         for task in connector.tasks:
             unit = Unit(connector.name, task.setting.task_id)
-            self._report(unit, task.status, connector.checked.plugin.VERSION)
+            self._report(unit, task.status, task.version or connector.checked.plugin.VERSION)
 
     def failed(self, unit: Unit, error: BaseException) -> None:
         """Store that a unit cannot run, as for a config that is not valid."""

@@ -27,6 +27,7 @@ from connect.errors import BadRequest, ConfigError, ConnectError, NotFound
 from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
 from connect.runtime.clients import ROLES
 from connect.runtime.exactly_once_check import exactly_once_errors
+from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type, registered_names
 from connect.runtime.topic_creation import creation_rules
@@ -97,6 +98,7 @@ def _shared_errors(
         yield from _error(lambda key=key: refuse_unsupported({key: raw[key]}))  # type: ignore[misc]
     yield from examine(raw).errors
     yield from exactly_once_errors(worker, plugin, raw)
+    yield from isolation_errors(worker, plugin, raw)
     if not issubclass(getattr(plugin, "task_class", object), RangeSinkTask):
         for which in _CONVERTERS:
             yield from _error(lambda which=which: _make_converter(worker, which, raw))  # type: ignore[misc]

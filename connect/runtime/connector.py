@@ -19,9 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from connect.api.range_sink import RangeSinkTask
-from connect.api.sink import SinkTask
-from connect.api.source import SourceTask
 from connect.errors import ConfigError
 from connect.herder import ConnectorRun, Runs, TargetState, TaskRun
 from connect.herder.config_state import Properties
@@ -32,9 +29,9 @@ from connect.runtime.calls import PluginCalls
 from connect.runtime.clients import Clients
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.connector_runner import ConnectorRunner
-from connect.runtime.range_task import WorkerRangeTask
-from connect.runtime.sink_task import WorkerSinkTask
-from connect.runtime.source_task import WorkerSourceTask
+from connect.runtime.isolation.isolation_check import is_isolated
+from connect.runtime.isolation.process_task import ProcessTask
+from connect.runtime.plugin_task import NewSourceTask, make_plugin_task
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.task_metrics import Startups
@@ -68,7 +65,7 @@ class WorkerParts:
     on_plan: Callable[[str, Sequence[Properties]], None]
     """Called with a connector's name and its task configs after each plan."""
     startings: Startings = field(default_factory=Startings)
-    new_source_task: Callable[[TaskSetting, SourceTask, Callable[[], None]], WorkerTask] | None = None
+    new_source_task: NewSourceTask | None = None
     """Makes source tasks with other stores or with transactions; gets the task's `on_change`, too."""
     note_topic: Callable[[str, int, str], None] = lambda connector, task, topic: None
     """Called with connector, task number and topic when a task uses a topic (KIP-558)."""
@@ -169,7 +166,7 @@ class WorkerConnector:
         tasks = [
             {
                 "id": task.setting.task_id,
-                **task.status.report(worker_id, version),
+                **task.status.report(worker_id, task.version or version),
                 "done": task.is_done,
                 **task.statistics(),
                 **self._restart_report(task.setting.task_id),
@@ -387,7 +384,15 @@ class WorkerConnector:
             return UnmadeTask(self._setting(number, {}, {}), e, on_change=on_change)
         try:
             self.check_abandoned()
-            return self._make_task_of_type(setting)
+            if is_isolated(setting.worker, setting.connector_config):
+                return ProcessTask(setting, self._parts.store, on_change=on_change)
+            return make_plugin_task(
+                setting,
+                self.checked.plugin,
+                self._parts.store,
+                on_change=on_change,
+                new_source_task=self._parts.new_source_task,
+            )
         except Exception as e:
             return UnmadeTask(setting, e, on_change=on_change)
 
@@ -407,20 +412,6 @@ class WorkerConnector:
             startups=parts.startings.tasks,
             note_topic=partial(parts.note_topic, self.name, number),
         )
-
-    def _make_task_of_type(self, setting: TaskSetting) -> WorkerTask:
-        parts, plugin = self._parts, self.checked.plugin
-        task = plugin.task_class()
-        match self.type, task:
-            case "source", SourceTask() if parts.new_source_task is not None:
-                return parts.new_source_task(setting, task, self._task_changed)
-            case "source", SourceTask():
-                return WorkerSourceTask(setting, task, parts.store, on_change=self._task_changed)
-            case "sink", SinkTask():
-                return WorkerSinkTask(setting, task, on_change=self._task_changed)
-            case "sink", RangeSinkTask():
-                return WorkerRangeTask(setting, task, on_change=self._task_changed)
-        raise ConfigError("connector.class", plugin.__name__, f"its task_class is no {self.type} task")
 
     @property
     def _grace_seconds(self) -> float:

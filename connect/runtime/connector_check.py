@@ -30,6 +30,7 @@ from connect.runtime.client_settings import (
 from connect.runtime.clients import ROLES
 from connect.runtime.conversion import Conversion
 from connect.runtime.exactly_once_check import exactly_once_errors
+from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
 from connect.runtime.topic_creation import creation_prefixes, creation_rules
@@ -86,7 +87,7 @@ def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str
     )
     if refused:
         raise InvalidConfig(refused)
-    if unable := list(exactly_once_errors(worker, plugin, raw)):
+    if unable := [*exactly_once_errors(worker, plugin, raw), *isolation_errors(worker, plugin, raw)]:
         raise InvalidConfig(unable) if len(unable) > 1 else unable[0]
     checked = CheckedConfig(
         name=common.name,

@@ -53,6 +53,15 @@ class Status:
         self.trace = "".join(traceback.format_exception(error))
         self.changed()
 
+    def take(self, state: State, trace: str | None) -> None:
+        """Change to the state and trace of a task in another process."""
+        if (state, trace) == (self.state, self.trace):
+            return
+        if state is not self.state:
+            self._enter(state)
+        self.trace = trace
+        self.changed()
+
     def share_of_time(self, state: State) -> float:
         """Return the share of time since creation spent in this state, from 0 to 1."""
         now = self._clock() - self._entered_at

@@ -72,6 +72,7 @@ class WorkerTask(ABC):
         self.metrics = TaskMetrics()
         self.is_done = False
         """True for a source that has ended with everything acknowledged and committed."""
+        self.plugin_version: str | None = None
         self._calls = PluginCalls(self.name)
         self._ending = asyncio.Event()
         self._failure: BaseException | None = None
@@ -113,6 +114,11 @@ class WorkerTask(ABC):
         return {}
 
     @property
+    def version(self) -> str | None:
+        """The version of the plugin that runs; None if it is not known yet, or there is none."""
+        return self.plugin_version
+
+    @property
     def calls(self) -> PluginCalls:
         """The calls of the plugin's task."""
         return self._calls
@@ -124,6 +130,12 @@ class WorkerTask(ABC):
     def launch(self) -> None:
         """Start the task in the background and return at once; `status` has its state."""
         self._life = asyncio.create_task(self._live(), name=f"task {self.name}")
+
+    async def ended(self) -> None:
+        """Wait until the task has ended, whatever ended it. Raises RuntimeError before `launch`."""
+        if self._life is None:
+            raise RuntimeError(f"{self.name} is not launched")
+        await asyncio.wait({self._life})
 
     async def stop(self) -> None:
         """Stop the task; it flushes and commits unless it failed. A task that takes too long is abandoned."""

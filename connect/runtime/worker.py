@@ -21,6 +21,7 @@ from connect.runtime.client_settings import group_id, is_client_key
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.isolation.process_task import ProcessTask
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
@@ -211,7 +212,7 @@ class Worker:
     async def _remove_caught_up(self, behind: dict[str, Mapping[TopicPartition, int]]) -> None:
         for connector in self._of("sink"):
             for task in connector.tasks:
-                if isinstance(task, (WorkerSinkTask, WorkerRangeTask)):
+                if isinstance(task, (WorkerSinkTask, WorkerRangeTask, ProcessTask)):
                     task.request_commit()
             if connector.name in behind and await self._caught_up(connector, behind[connector.name]):
                 del behind[connector.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from connect.config import Config, setting
 from connect.config.checks import at_least
@@ -59,6 +59,12 @@ class WorkerConfig(Config):
         "`config.providers.<name>.class`.",
         default=[],
         importance="LOW",
+    )
+
+    task_isolation: Literal["thread", "process"] = setting(
+        "Where the tasks of connectors run that do not say so: `thread`, in the worker's process, or "
+        "`process`, each in a process of its own.",
+        default="thread",
     )
 
     PREFIXES: ClassVar[tuple[str, ...]] = (

@@ -1,0 +1,171 @@
+"""The messages between a worker and a task's process: msgpack behind a length of four bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from connect.errors import ConnectError
+
+MESSAGE_BYTES_MAX = 16 << 20
+"""Bound of one message. Neither side makes room for a longer one."""
+_LENGTH = struct.Struct(">I")
+LENGTH_BYTES = _LENGTH.size
+Numbers = Mapping[str, float]
+
+
+class PluginPlace(msgspec.Struct, frozen=True):
+    """A plugin in a folder of `plugin.path`."""
+
+    folder: str
+    """The folder in which its modules are found."""
+    modules: Sequence[str]
+    """The names of the modules there that belong to the plugin."""
+    reference: str
+    """`module:Class` of the connector."""
+    version: str
+
+
+class TaskSpec(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """All that a process needs to run one task. It holds secrets, so it goes over the socket alone."""
+
+    connector: str
+    task_id: int
+    config: Mapping[str, str]
+    """The task's own config, with the values of its variables, like the next two."""
+    connector_config: Mapping[str, Any]
+    worker: Mapping[str, Any]
+    """The worker's settings, of which the task's clients are made."""
+    is_paused: bool
+    parent: int
+    """The worker's process id."""
+    import_path: Sequence[str]
+    """`sys.path` of the worker."""
+    log_levels: Mapping[str, int]
+    """Levels by logger, "" for the root."""
+    plugin: PluginPlace | None = None
+    """Where the plugin is, if it is in a folder of `plugin.path`."""
+
+
+class Pause(msgspec.Struct, frozen=True, tag=True):
+    """A request to pause the task."""
+
+
+class Resume(msgspec.Struct, frozen=True, tag=True):
+    """A request to resume the task."""
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True):
+    """A request to stop the task, and to end the process."""
+
+
+class RequestCommit(msgspec.Struct, frozen=True, tag=True):
+    """A request to commit a sink's offsets soon."""
+
+
+class StoredOffsets(msgspec.Struct, frozen=True, tag=True):
+    """Some of the connector's offsets, as an answer to ReadOffsets; `is_last` ends the answer."""
+
+    request: int
+    offsets: Mapping[bytes, bytes]
+    is_last: bool
+
+
+class OffsetsPut(msgspec.Struct, frozen=True, tag=True):
+    """The answer to PutOffsets; `error` tells why they are not stored."""
+
+    request: int
+    error: str | None
+
+
+class Report(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """State and counts of the task."""
+
+    state: str
+    trace: str | None
+    version: str
+    """The version of the plugin that runs."""
+    is_done: bool
+    is_last: bool
+    """True if the process ends now."""
+    starts: tuple[int, int]
+    """The numbers of successful and of failed starts, 0 or 1."""
+    statistics: Mapping[str, Any]
+    values: Mapping[str, Numbers]
+    queued: Numbers
+    plugin_values: Numbers
+    calls: Numbers
+
+
+class TopicUsed(msgspec.Struct, frozen=True, tag=True):
+    """The first use of a topic."""
+
+    topic: str
+
+
+class LogLine(msgspec.Struct, frozen=True, tag=True):
+    """A log line of the process."""
+
+    logger: str
+    level: int
+    text: str
+    created: float
+    """Seconds since 1970."""
+
+
+class ReadOffsets(msgspec.Struct, frozen=True, tag=True):
+    """A request for the connector's newest offsets. Answers have its number."""
+
+    request: int
+
+
+class PutOffsets(msgspec.Struct, frozen=True, tag=True):
+    """A request to store offsets; None deletes its key. The answer has its number."""
+
+    request: int
+    offsets: Mapping[bytes, bytes | None]
+
+
+ToTask = TaskSpec | Pause | Resume | Stop | RequestCommit | StoredOffsets | OffsetsPut
+FromTask = Report | TopicUsed | LogLine | ReadOffsets | PutOffsets
+_ENCODER = msgspec.msgpack.Encoder()
+_TO_TASK: msgspec.msgpack.Decoder[ToTask] = msgspec.msgpack.Decoder(ToTask)
+_FROM_TASK: msgspec.msgpack.Decoder[FromTask] = msgspec.msgpack.Decoder(FromTask)
+
+
+def encoded(message: ToTask | FromTask) -> bytes:
+    """Return a message with its length. Raises ConnectError if it is longer than the bound."""
+    body = _ENCODER.encode(message)
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise ConnectError(
+            f"{type(message).__name__} has {len(body)} bytes; a task's process takes {MESSAGE_BYTES_MAX} "
+            "at most: use task.isolation=thread"
+        )
+    return _LENGTH.pack(len(body)) + body
+
+
+def length(header: bytes) -> int:
+    """Return the length of the message behind this header. Raises ConnectError if it is too long."""
+    size: int = _LENGTH.unpack(header)[0]
+    if size > MESSAGE_BYTES_MAX:
+        raise ConnectError(f"a message of {size} bytes is longer than {MESSAGE_BYTES_MAX}")
+    return size
+
+
+def to_task(body: bytes) -> ToTask:
+    """Return a message of the worker. Raises ConnectError if it is none."""
+    try:
+        return _TO_TASK.decode(body)
+    except msgspec.MsgspecError as e:
+        raise ConnectError(f"the worker sent what is no message: {e}") from e
+
+
+def from_task(body: bytes) -> FromTask:
+    """Return a message of a task's process. Raises ConnectError if it is none."""
+    try:
+        return _FROM_TASK.decode(body)
+    except msgspec.MsgspecError as e:
+        raise ConnectError(f"the task's process sent what is no message: {e}") from e

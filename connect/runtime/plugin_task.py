@@ -1,0 +1,49 @@
+"""`make_plugin_task`: a plugin's task, and the worker's task that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from connect.api.range_sink import RangeSinkTask
+from connect.api.sink import SinkTask
+from connect.api.source import SourceTask
+from connect.errors import ConfigError
+from connect.runtime.plugins import ConnectorClass, connector_type
+from connect.runtime.range_task import WorkerRangeTask
+from connect.runtime.sink_task import WorkerSinkTask
+from connect.runtime.source_task import WorkerSourceTask
+from connect.runtime.task import TaskSetting, WorkerTask
+from connect.stores import OffsetStore
+
+NewSourceTask = Callable[[TaskSetting, SourceTask, Callable[[], None]], WorkerTask]
+"""Makes the worker's task for a plugin's source task, and for a listener to changes of its state."""
+
+
+def make_plugin_task(
+    setting: TaskSetting,
+    plugin: ConnectorClass,
+    store: OffsetStore,
+    *,
+    on_change: Callable[[], None],
+    new_source_task: NewSourceTask | None = None,
+) -> WorkerTask:
+    """Return a task of the connector class `plugin`, to be launched in this process.
+
+    `new_source_task` makes a source's task, if it is not to be the plain `WorkerSourceTask`.
+    Raises what the plugin raises, and ConfigError if its task is not of the connector's kind.
+    """
+    role, task = connector_type(plugin), plugin.task_class()
+    made: WorkerTask
+    match role, task:
+        case "source", SourceTask() if new_source_task is not None:
+            made = new_source_task(setting, task, on_change)
+        case "source", SourceTask():
+            made = WorkerSourceTask(setting, task, store, on_change=on_change)
+        case "sink", SinkTask():
+            made = WorkerSinkTask(setting, task, on_change=on_change)
+        case "sink", RangeSinkTask():
+            made = WorkerRangeTask(setting, task, on_change=on_change)
+        case _:
+            raise ConfigError("connector.class", plugin.__name__, f"its task_class is no {role} task")
+    made.plugin_version = plugin.VERSION
+    return made
