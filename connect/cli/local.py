@@ -12,6 +12,7 @@ import typer
 from connect.cli.output import print_json, print_table
 from connect.cli.remote import AsJson, RemoteWorker, told_errors
 from connect.config import SinkConfig, SourceConfig, document, read_config_file, validate
+from connect.config.plugin_path import PLUGIN_PATH
 from connect.errors import MillstreamError
 from connect.runtime import connector_class, connector_type, list_plugins
 from connect.runtime.plugins import registered_names
@@ -28,9 +29,13 @@ def plugins(
         bool, typer.Option("--all", help="with --url: converters, transforms and predicates too")
     ] = False,
     as_json: AsJson = False,
+    plugin_path: Annotated[
+        list[str] | None, typer.Option(metavar="FOLDER", help="plugins of this folder too, as in plugin.path")
+    ] = None,
 ) -> None:
-    """List the connector plugins that are installed; one that cannot be loaded with its error."""
+    """List connector plugins with location and version; one that cannot be loaded with its error."""
     if url is None:
+        PLUGIN_PATH.use(plugin_path or [])
         for plugin in list_plugins():
             typer.echo(json.dumps(plugin))
         return
@@ -40,7 +45,8 @@ def plugins(
     if as_json:
         print_json(listed)
     else:
-        print_table(("class", "type", "version"), ((p["class"], p["type"], p.get("version")) for p in listed))
+        shown = ("class", "type", "version", "location")
+        print_table(shown, ([plugin.get(key) for key in shown] for plugin in listed))
 
 
 def show_config(

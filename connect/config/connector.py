@@ -30,6 +30,13 @@ class ConnectorConfig(Config):
         group="Common",
         kind="STRING",
     )
+    connector_plugin_version: str | None = setting(
+        "The version of the plugin, `latest`, or a range such as `[1.0,2.0)` (KIP-891); without it, the one "
+        "that is installed, or else the newest in `plugin.path`.",
+        default=None,
+        importance="MEDIUM",
+        group="Common",
+    )
     tasks_max: int = setting("How many tasks at most.", default=1, group="Common", check=at_least(1))
     task_isolation: Literal["thread", "process"] | None = setting(
         "Where tasks run: `thread`, in the worker's process, or `process`, each in a process of its own; the "
@@ -134,7 +141,7 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 
 _IDLE = """
     config.action.reload
-    tasks.max.enforce connector.plugin.version key.converter.plugin.version value.converter.plugin.version
+    tasks.max.enforce key.converter.plugin.version value.converter.plugin.version
     header.converter.plugin.version
 """
 WITHOUT_EFFECT = frozenset(_IDLE.split())

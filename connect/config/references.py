@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import traceback
 from typing import Any
 
 from connect.config import own_plugins
+from connect.config.plugin_path import PLUGIN_PATH, Offer, version_key
 from connect.errors import ConnectError
 
 
@@ -18,6 +20,8 @@ def load(reference: str) -> Any:
     module_name, _, attribute = reference.partition(":") if ":" in reference else reference.rpartition(".")
     if not module_name or not attribute:
         raise ConnectError(f"{reference!r} names no class: write module:Class")
+    if (offer := _offered(reference, module_name)) is not None:
+        return offer.load()
     try:
         if module_name.startswith(f"{own_plugins.NAME}."):
             own_plugins.find_own_plugins()
@@ -29,6 +33,14 @@ def load(reference: str) -> Any:
     except Exception as e:
         raise ConnectError(f"{reference!r} cannot be loaded: {e!r}{_place(e)}") from e
     return target
+
+
+def _offered(reference: str, module_name: str) -> Offer | None:
+    """Return the newest such object in `plugin.path`; None if the worker itself has the module."""
+    offers = PLUGIN_PATH.having(reference, module_name.partition(".")[0])
+    if not offers or importlib.util.find_spec(module_name.partition(".")[0]) is not None:
+        return None
+    return max(offers, key=lambda offer: version_key(offer.plugin.version or ""))
 
 
 def _place(error: Exception) -> str:

@@ -25,7 +25,7 @@ class StatusReports:
 
     def connector(self, connector: WorkerConnector) -> None:
         """Store the status of a connector itself, if it changed."""
-        self._report(Unit(connector.name), connector.status, connector.checked.plugin.VERSION)
+        self._report(Unit(connector.name), connector.status, connector.version)
 
     def tasks(self, connector: WorkerConnector) -> None:
         """Store the statuses of a connector's tasks that changed."""
@@ -35,7 +35,7 @@ class StatusReports:
                 del self._stored[unit]
         for task in connector.tasks:
             unit = Unit(connector.name, task.setting.task_id)
-            self._report(unit, task.status, task.version or connector.checked.plugin.VERSION)
+            self._report(unit, task.status, task.version or connector.version)
 
     def failed(self, unit: Unit, error: BaseException) -> None:
         """Store that a unit cannot run, as for a config that is not valid."""

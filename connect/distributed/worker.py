@@ -16,6 +16,7 @@ from functools import partial
 
 from connect.api.source import SourceTask
 from connect.config import unknown_keys
+from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
 from connect.distributed.exactly_once import ExactlyOnce
@@ -34,6 +35,7 @@ from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.exactly_once_task import ExactlyOnceSourceTask
+from connect.runtime.plugins import reload_plugins
 from connect.runtime.service import set_logger_level
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.task import TaskSetting, WorkerTask
@@ -74,6 +76,7 @@ class DistributedWorker:
         metrics: Metrics | None = None,
     ) -> None:
         self.config = config
+        PLUGIN_PATH.use(config.plugin_path)
         self.metrics = metrics or Metrics()
         self.worker_id = worker_id
         self.herder = Herder()
@@ -242,6 +245,8 @@ class DistributedWorker:
 
     def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
         """Start some tasks of this worker's, or the connector itself, again. Raises NotFound."""
+        reload_plugins()  # there may be another version of the connector's plugin by now
+        self._checked.pop(name, None)
         self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
 

@@ -47,6 +47,9 @@ def rest_parts(
 def plugins(only_connectors: bool) -> list[dict[str, str]]:
     """Return the response of GET /connector-plugins. A connector that cannot be loaded is left out."""
     listed = [plugin for plugin in list_plugins() if "type" in plugin]
+    for plugin in listed:
+        if plugin["location"] == "installed":
+            del plugin["location"]  # Kafka's answer has no such key
     if only_connectors:
         return listed
     named = [

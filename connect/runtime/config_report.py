@@ -29,7 +29,14 @@ from connect.runtime.clients import ROLES
 from connect.runtime.exactly_once_check import exactly_once_errors
 from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
-from connect.runtime.plugins import ConnectorClass, connector_class, connector_type, registered_names
+from connect.runtime.plugins import (
+    ConnectorClass,
+    connector_class,
+    connector_type,
+    named_version,
+    registered_names,
+    reload_plugins,
+)
 from connect.runtime.topic_creation import creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.transforms import examine
@@ -44,6 +51,7 @@ def report_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any
     Values of variables are looked up, and are not in the report. Raises BadRequest if `connector.class` names
     no connector, ConfigError if a variable's provider cannot be read.
     """
+    reload_plugins()
     resolved = worker.providers.resolve(raw)
     return hidden_report(raw, resolved, _report(worker, resolved))
 
@@ -52,7 +60,7 @@ def _report(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
     name = raw.get("connector.class")
     if not name:
         raise BadRequest("Connector config contains no connector type")
-    plugin = plugin_named(str(name))
+    plugin = plugin_named(*named_version(raw))
     role = connector_type(plugin)
     declarations = _declarations(plugin, role, raw)
     errors = list(_shared_errors(worker, plugin, role, raw))
@@ -62,10 +70,10 @@ def _report(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
     return validate(str(name), declarations, raw, errors)
 
 
-def plugin_named(name: str) -> ConnectorClass:
+def plugin_named(name: str, version: str | None = None) -> ConnectorClass:
     """Return the connector class. Raises BadRequest, with the names of all plugins, if there is none."""
     try:
-        return connector_class(name)
+        return connector_class(name, version)
     except NotFound as e:
         raise BadRequest(
             f"Failed to find any class that implements Connector and which name matches {name}, available "

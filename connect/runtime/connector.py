@@ -30,7 +30,7 @@ from connect.runtime.clients import Clients
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.connector_runner import ConnectorRunner
 from connect.runtime.isolation.isolation_check import is_isolated
-from connect.runtime.isolation.process_task import ProcessTask
+from connect.runtime.isolation.process_task import ProcessTask, process_place
 from connect.runtime.plugin_task import NewSourceTask, make_plugin_task
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
@@ -114,6 +114,11 @@ class WorkerConnector:
         return self.checked.type
 
     @property
+    def version(self) -> str:
+        """The version of the plugin that runs, or that is to be started next."""
+        return self._runner.version if self._runner is not None else self.checked.plugin.VERSION
+
+    @property
     def tasks(self) -> list[WorkerTask]:
         """The tasks that run here, by their numbers; after `close`, those that ran last."""
         return [self._tasks[number].task for number in sorted(self._tasks)]
@@ -162,7 +167,7 @@ class WorkerConnector:
 
     def report(self) -> dict[str, Any]:
         """Return the response of GET /connectors/{c}/status, with counts beside each task's state."""
-        worker_id, version = self._parts.worker_id, self.checked.plugin.VERSION
+        worker_id, version = self._parts.worker_id, self.version
         tasks = [
             {
                 "id": task.setting.task_id,
@@ -385,7 +390,8 @@ class WorkerConnector:
         try:
             self.check_abandoned()
             if is_isolated(setting.worker, setting.connector_config):
-                return ProcessTask(setting, self._parts.store, on_change=on_change)
+                place = process_place(self.checked.plugin)
+                return ProcessTask(setting, self._parts.store, place=place, on_change=on_change)
             return make_plugin_task(
                 setting,
                 self.checked.plugin,

@@ -70,7 +70,7 @@ def check_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> CheckedConfig:
 
 def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str]) -> CheckedConfig:
     common = ConnectorConfig.parse(raw)
-    plugin = connector_class(common.connector_class)
+    plugin = connector_class(common.connector_class, common.connector_plugin_version)
     role = connector_type(plugin)
     transforms = examine(raw)
     declarations: list[type[Config]] = [

@@ -36,6 +36,11 @@ class ConnectorRunner:
         self._request_plan = request_plan
         self._connector: SourceConnector | SinkConnector | None = None
 
+    @property
+    def version(self) -> str:
+        """The version of the plugin that runs."""
+        return self._checked.plugin.VERSION
+
     async def start(self) -> None:
         """Create and start the plugin's connector, with the values of its config's variables.
 

@@ -31,7 +31,7 @@ from connect.runtime.connector_offsets import (
     sink_offsets,
     source_offsets,
 )
-from connect.runtime.plugins import connector_class, connector_type
+from connect.runtime.plugins import connector_class, connector_type, named_version
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import ConfigRecord, OffsetStore
 from kafka_client import Admin
@@ -186,7 +186,7 @@ class HerderService(ABC):
         try:
             resolved = self._worker_config.providers.resolve(config)
             return await calls.call(
-                connector_class(config["connector.class"])().alter_offsets, resolved, offsets
+                connector_class(*named_version(config))().alter_offsets, resolved, offsets
             )
         finally:
             calls.close()
@@ -210,7 +210,7 @@ class HerderService(ABC):
 def type_of(config: Mapping[str, str]) -> str:
     """Return `source`, `sink` or, for a plugin that cannot be loaded, `unknown`."""
     try:
-        return connector_type(connector_class(config["connector.class"]))
+        return connector_type(connector_class(*named_version(config)))
     except (MillstreamError, KeyError):
         return "unknown"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from connect.config import SinkConfig, unknown_keys
+from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.errors import ConfigError, NotFound
 from connect.herder import Herder, TargetState
@@ -22,6 +23,7 @@ from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.isolation.process_task import ProcessTask
+from connect.runtime.plugins import reload_plugins
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
@@ -57,6 +59,7 @@ class Worker:
         self.config = config
         self.metrics = metrics or Metrics()
         self.worker_id = worker_id or f"{socket.gethostname()}:{os.getpid()}"
+        PLUGIN_PATH.use(config.plugin_path)
         self._on_change = on_change
         self._changed = asyncio.Event()
         self._connectors: dict[str, WorkerConnector] = {}
@@ -150,6 +153,7 @@ class Worker:
         have not returned.
         """
         self._connector(name).check_abandoned()
+        await self._upgrade(name)
         self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
         await self._connectors[name].settled()
@@ -161,10 +165,20 @@ class Worker:
         too many of the plugin's calls have not returned.
         """
         connector = self._connector(name)
+        await self._upgrade(name)
         self.herder.restart(name, [task_id], connector=False)
         self._reconcile(name)
         await connector.settled()
         connector.check_abandoned()
+
+    async def _upgrade(self, name: str) -> None:
+        """Find the connector's plugin again, as there may be another version of it by now.
+
+        Raises ConfigError or NotFound if it cannot be loaded; the connector runs on as it did.
+        """
+        await asyncio.to_thread(reload_plugins)
+        if name in self.herder.config.connectors:
+            self._checked[name] = check_config(self.config, self.herder.config.connectors[name])
 
     def pause_connector(self, name: str) -> None:
         """Pause a connector and its tasks, until it is resumed; the tasks keep their resources."""

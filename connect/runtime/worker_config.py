@@ -61,6 +61,12 @@ class WorkerConfig(Config):
         importance="LOW",
     )
 
+    plugin_path: list[str] = setting(
+        "Folders with plugins: files, packages, and folders with their own libraries. They hide no module of "
+        "the worker's.",
+        default=[],
+        importance="LOW",
+    )
     task_isolation: Literal["thread", "process"] = setting(
         "Where the tasks of connectors run that do not say so: `thread`, in the worker's process, or "
         "`process`, each in a process of its own.",

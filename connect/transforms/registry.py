@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from connect.api.transform import Predicate, Transform
+from connect.config.plugin_path import PLUGIN_PATH, version_key
 from connect.config.references import load
 from connect.errors import ConfigError, ConnectError
 from connect.transforms.cast import CastKey, CastValue
@@ -91,6 +92,11 @@ def _loaded(key: str, name: str, group: str, base: type[_T], built_in: tuple[str
     """Return the class of an entry point or a reference. Raises ConfigError unless it is a `base`."""
     noun = base.__name__.lower()
     registered = _registered(group)
+    offers = PLUGIN_PATH.named(name, group, (base,)) if name not in registered else []
+    if offers and ":" not in name:
+        newest = max(offers, key=lambda offer: version_key(offer.plugin.version or ""))
+        name = newest.reference
+        registered = {}
     if name not in registered and ":" not in name and "." not in name:
         raise ConfigError(key, name, f"is no {noun}; there are {', '.join([*built_in, *registered])}")
     try:

@@ -1,6 +1,8 @@
 """Finding connectors by entry point, by Kafka's class name, by module and class."""
 
-from importlib.metadata import EntryPoint
+from import functools
+
+importlib.metadata import EntryPoint
 
 import pytest
 
@@ -18,7 +20,7 @@ NAMES = {
 @pytest.fixture
 def registered(monkeypatch):
     points = {name: EntryPoint(name, target, plugins.GROUP) for name, target in NAMES.items()}
-    monkeypatch.setattr(plugins, "_registered", lambda: points)
+    monkeypatch.setattr(plugins, "_registered", functools.cache(lambda: points))
     return points
 
 
@@ -56,7 +58,7 @@ def test_what_cannot_be_found(registered, name, says):
 
 def test_the_list_of_plugins(registered):
     listed = {plugin["class"]: plugin for plugin in list_plugins()}
-    assert listed["FilesSource"] == {"class": "FilesSource", "type": "source", "version": "1"}
+    assert listed["FilesSource"] == {"class": "FilesSource", "type": "source", "version": "1", "location": "installed"}
     assert "cannot be loaded" in listed["broken"]["error"]  # and does not hide the others
 
 

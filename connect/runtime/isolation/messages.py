@@ -17,16 +17,15 @@ LENGTH_BYTES = _LENGTH.size
 Numbers = Mapping[str, float]
 
 
-class PluginPlace(msgspec.Struct, frozen=True):
-    """A plugin in a folder of `plugin.path`."""
+class PluginPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A plugin in a folder of `plugin.path`: see `connect.config.plugin_path.PluginFolder`."""
 
     folder: str
-    """The folder in which its modules are found."""
     modules: Sequence[str]
-    """The names of the modules there that belong to the plugin."""
+    location: str
+    version: str | None
     reference: str
     """`module:Class` of the connector."""
-    version: str
 
 
 class TaskSpec(msgspec.Struct, frozen=True, tag=True, kw_only=True):

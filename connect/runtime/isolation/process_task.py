@@ -34,6 +34,7 @@ from connect.runtime.isolation.messages import (
     TopicUsed,
 )
 from connect.runtime.isolation.remote_offsets import parts
+from connect.runtime.plugins import ConnectorClass, place_of
 from connect.runtime.states import State
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.stores import OffsetStore
@@ -278,3 +279,18 @@ def _handle(line: LogLine) -> None:
     if line.created:
         record.created = line.created
     logger.handle(record)
+
+
+def process_place(plugin: ConnectorClass) -> PluginPlace | None:
+    """Return where a task's process finds the plugin; None for one that is installed."""
+    offer = place_of(plugin)
+    if offer is None:
+        return None
+    folder = offer.plugin
+    return PluginPlace(
+        folder=str(folder.folder),
+        modules=sorted(folder.modules),
+        location=str(folder.location),
+        version=folder.version,
+        reference=offer.reference,
+    )

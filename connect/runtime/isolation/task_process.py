@@ -15,7 +15,9 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
+from connect.config.plugin_path import PLUGIN_PATH, Offer, PluginFolder
 from connect.errors import ConnectError
 from connect.runtime.clients import Clients
 from connect.runtime.isolation.messages import (
@@ -33,7 +35,7 @@ from connect.runtime.isolation.messages import (
 from connect.runtime.isolation.remote_offsets import RemoteOffsets
 from connect.runtime.isolation.worker_link import ORPHANED, LogToWorker, WorkerLink
 from connect.runtime.plugin_task import make_plugin_task
-from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
+from connect.runtime.plugins import ConnectorClass, connector_class, connector_type, named_version
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.task_metrics import Startups
 from connect.runtime.unmade_task import UnmadeTask
@@ -54,6 +56,7 @@ class TaskProcess:
         self._link = link
         self._spec = spec
         self._worker = WorkerConfig.parse(spec.worker)
+        PLUGIN_PATH.use(self._worker.plugin_path)
         self._clients = Clients(self._worker)
         self._store = RemoteOffsets(link.send)
         self._startups = Startups()
@@ -95,7 +98,19 @@ class TaskProcess:
             return UnmadeTask(self._setting(role), e, on_change=self._changed.set)
 
     def _plugin(self) -> ConnectorClass:
-        return connector_class(str(self._spec.connector_config["connector.class"]))
+        place = self._spec.plugin
+        if place is None:
+            return connector_class(*named_version(self._spec.connector_config))
+        sys.path.append(place.folder)  # for what the plugin imports in other ways than by a statement
+        folder = PluginFolder(
+            Path(place.folder),
+            frozenset(place.modules),
+            Path(place.location),
+            str(os.getpid()),
+            place.version,
+        )
+        plugin: ConnectorClass = Offer(place.reference, place.reference, folder).load()
+        return plugin
 
     def _setting(self, role: str) -> TaskSetting:
         spec = self._spec
