@@ -70,10 +70,10 @@ def _report(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
     return validate(str(name), declarations, raw, errors)
 
 
-def plugin_named(name: str, version: str | None = None) -> ConnectorClass:
+def plugin_named(name: str, *version: str) -> ConnectorClass:
     """Return the connector class. Raises BadRequest, with the names of all plugins, if there is none."""
     try:
-        return connector_class(name, version)
+        return connector_class(name, *version)
     except NotFound as e:
         raise BadRequest(
             f"Failed to find any class that implements Connector and which name matches {name}, available "

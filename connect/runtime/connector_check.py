@@ -32,7 +32,7 @@ from connect.runtime.conversion import Conversion
 from connect.runtime.exactly_once_check import exactly_once_errors
 from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
-from connect.runtime.plugins import ConnectorClass, connector_class, connector_type
+from connect.runtime.plugins import ConnectorClass, connector_class, connector_type, named_version
 from connect.runtime.topic_creation import creation_prefixes, creation_rules
 from connect.runtime.worker_config import WorkerConfig
 from connect.transforms import TransformChain, examine
@@ -70,7 +70,7 @@ def check_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> CheckedConfig:
 
 def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str]) -> CheckedConfig:
     common = ConnectorConfig.parse(raw)
-    plugin = connector_class(common.connector_class, common.connector_plugin_version)
+    plugin = connector_class(*named_version(raw))
     role = connector_type(plugin)
     transforms = examine(raw)
     declarations: list[type[Config]] = [

@@ -44,7 +44,7 @@ def connector_class(name: str, version: str | None = None) -> ConnectorClass:
     counts; `latest` is the newest of all. Raises NotFound, with the names that there are, if there is none,
     and ConfigError, with the versions that there are, if none is in the range.
     """
-    wanted = _range(version)
+    versions = _range(version)
     offers = PLUGIN_PATH.named(name, GROUP, BASES)
     if version is None and not (offers and _is_only_offered(name)):
         return _installed(name)
@@ -55,16 +55,17 @@ def connector_class(name: str, version: str | None = None) -> ConnectorClass:
         except NotFound:
             if not offers:
                 raise
-    fitting = [each for each in classes if wanted is None or each.VERSION in wanted]
+    fitting = [each for each in classes if versions is None or each.VERSION in versions]
     if not fitting:
-        versions = sorted({each.VERSION for each in classes}, key=version_key)
-        raise ConfigError(_VERSION, version, f"is no version of {name}; there are {', '.join(versions)}")
+        others = sorted({each.VERSION for each in classes}, key=version_key)
+        raise ConfigError(_VERSION, version, f"is no version of {name}; there are {', '.join(others)}")
     return max(fitting, key=lambda each: version_key(each.VERSION))
 
 
-def named_version(config: Mapping[str, Any]) -> tuple[str, str | None]:
+def named_version(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the arguments of `connector_class` for a connector's config. Raises KeyError without a class."""
-    return str(config["connector.class"]), config.get(_VERSION)
+    version = config.get(_VERSION)
+    return (config["connector.class"], *([] if version is None else [str(version)]))
 
 
 def reload_plugins() -> None:

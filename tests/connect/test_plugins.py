@@ -1,8 +1,7 @@
 """Finding connectors by entry point, by Kafka's class name, by module and class."""
 
-from import functools
-
-importlib.metadata import EntryPoint
+import functools
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -58,7 +57,9 @@ def test_what_cannot_be_found(registered, name, says):
 
 def test_the_list_of_plugins(registered):
     listed = {plugin["class"]: plugin for plugin in list_plugins()}
-    assert listed["FilesSource"] == {"class": "FilesSource", "type": "source", "version": "1", "location": "installed"}
+    assert listed["FilesSource"] == {
+        "class": "FilesSource", "type": "source", "version": "1", "location": "installed",
+    }  # fmt: skip
     assert "cannot be loaded" in listed["broken"]["error"]  # and does not hide the others
 
 

@@ -1,10 +1,11 @@
 """Plugins in the folders of `plugin.path`: found, told apart by version, and imported without shadowing any.
 
-folders/               an entry of plugin.path
-  orders.py            a plugin of one file
-  flights/__init__.py  a plugin that is a package
-  weather-1.0/         a folder with modules of its own: an unpacked wheel, `pip install --target`, a venv
-  weather-1.1/         another version of it
+The entries of `plugin.path` are folders. A plugin in one of them is a file, a package or a folder:
+
+    orders.py            one file
+    flights/__init__.py  a package
+    weather-1.0/         modules with libraries, as in a venv
+    weather-1.1/         another version of it
 """
 
 from connect.config.plugin_path.folder import PluginFolder

@@ -44,7 +44,7 @@ class PluginPath:
         self._entries: dict[Path, None] = {}
         self._plugins: list[PluginFolder] = []
         self._discovered: dict[tuple[str, tuple[type, ...]], list[Offer]] = {}
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def use(self, entries: Iterable[str]) -> None:
         """Add folders, and look into all of them."""
@@ -53,14 +53,14 @@ class PluginPath:
 
     def rescan(self) -> bool:
         """Look into the folders again. Return True if a plugin has come, gone or changed."""
-        found: list[PluginFolder] = []
+        plugins: list[PluginFolder] = []
         for entry in self._entries:
             try:
-                found.extend(plugin_folders(entry))
+                plugins.extend(plugin_folders(entry))
             except OSError as e:
                 self.tell(f"plugin.path: {entry} cannot be read: {e.strerror or e}")
-        has_changed = found != self._plugins
-        self._plugins = found
+        has_changed = plugins != self._plugins
+        self._plugins = plugins
         return has_changed
 
     def offers(self, group: str, bases: tuple[type, ...]) -> list[Offer]:
@@ -104,8 +104,8 @@ class PluginPath:
 
     def tell(self, problem: str) -> None:
         """Log a plugin's problem, once."""
-        if problem not in self._told:
-            self._told.add(problem)
+        if problem not in self._logged:
+            self._logged.add(problem)
             _log.warning("%s", problem)
 
 

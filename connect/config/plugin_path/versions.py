@@ -46,7 +46,7 @@ class VersionRange:
     def parse(cls, text: str | None) -> VersionRange | None:
         """Return the range; None for no text and `latest`, that is any version. Raises ValueError.
 
-        A plain version stands for this version alone, `[1.0,2.0)` for an interval, `[1,2),[3,)` for two.
+        A plain version is this version alone, `[1.0,2.0)` an interval, and `[1,2),[3,)` are two.
         """
         text = (text or "").strip()
         if not text or text == "latest":

@@ -66,7 +66,7 @@ class RequestCommit(msgspec.Struct, frozen=True, tag=True):
 
 
 class StoredOffsets(msgspec.Struct, frozen=True, tag=True):
-    """Some of the connector's offsets, as an answer to ReadOffsets; `is_last` ends the answer."""
+    """A part of the connector's offsets, as an answer to ReadOffsets; `is_last` ends the answer."""
 
     request: int
     offsets: Mapping[bytes, bytes]

@@ -232,8 +232,8 @@ class ProcessTask(WorkerTask):
                 if own is not None and own[0] == self.setting.connector:
                     offsets[key] = self._store.get(key)
             for part in parts(offsets):
-                known = {key: value for key, value in part.items() if value is not None}
-                await child.send_patiently(StoredOffsets(request, known, is_last=False))
+                stored = {key: value for key, value in part.items() if value is not None}
+                await child.send_patiently(StoredOffsets(request, stored, is_last=False))
             await child.send_patiently(StoredOffsets(request, {}, is_last=True))
         except Exception as e:
             await child.send_patiently(OffsetsPut(request, f"source offsets cannot be read: {e!r}"))

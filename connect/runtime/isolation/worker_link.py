@@ -1,7 +1,6 @@
 """WorkerLink: the end of the socket in a task's process.
 
-Threads read and write, so that neither a plugin that holds up the loop nor a worker that stands still keeps
-this process from noticing that the worker has ended.
+Threads read and write. So this process notices the end of its worker while a plugin holds up the loop.
 """
 
 from __future__ import annotations

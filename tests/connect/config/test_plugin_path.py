@@ -150,9 +150,8 @@ def test_broken_plugins_are_told_and_the_others_work(tmp_path, use, caplog):
     listed = {each["class"]: each for each in plugins.list_plugins()}
     assert listed["Good"]["type"] == "source"
     assert "cannot be loaded" in listed["Missing"]["error"]
-    told = caplog.text
-    assert all(f"bad{number}" in told for number in range(4))
-    assert "absent cannot be read" in told
+    assert all(f"bad{number}" in caplog.text for number in range(4))
+    assert "absent cannot be read" in caplog.text
     with pytest.raises(ConnectError, match="cannot be loaded"):
         plugins.connector_class("Missing")
 
