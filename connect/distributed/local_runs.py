@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from connect.config.rate_limit import without_live_keys
 from connect.group import Unit
 from connect.herder import Herder, Runs
 from connect.herder.config_state import Properties
 
 _Plan = tuple[list[Properties], Properties | None]
+"""Task configs, and the connector's config that they were planned with, both without live keys."""
 
 
 class LocalRuns:
@@ -59,6 +61,7 @@ class LocalRuns:
     def tasks(self, name: str) -> Runs:
         """Return the runs of a connector's tasks that are assigned to this worker and may run."""
         configs, planned_with = self._plans.get(name, ([], None))
+        newest_configs, newest_planned_with = self._plan(name)
         return Runs(
             None,
             {
@@ -66,10 +69,15 @@ class LocalRuns:
                 for number, run in self._herder.runs(name).tasks.items()
                 if Unit(name, number) in self._units
                 and number < len(configs)
-                and configs[number] == run.config
-                and planned_with == self._herder.config.planned_with(name)
+                and configs[number] == newest_configs[number]
+                and planned_with == newest_planned_with
             },
         )
 
     def _plan(self, name: str) -> _Plan:
-        return self._herder.config.task_configs(name), self._herder.config.planned_with(name)
+        config = self._herder.config
+        planned_with = config.planned_with(name)
+        return (
+            [without_live_keys(each) for each in config.task_configs(name)],
+            None if planned_with is None else without_live_keys(planned_with),
+        )

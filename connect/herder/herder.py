@@ -42,9 +42,10 @@ class Herder:
         if target is TargetState.STOPPED:
             return Runs(connector)
         planned_with = self.config.planned_with(name) or config
+        configs = self.config.task_configs(name)
         tasks = {
-            number: TaskRun(task_config, planned_with, target, self._restarts[name, number])
-            for number, task_config in enumerate(self.config.task_configs(name))
+            number: TaskRun(each, planned_with, target, self._restarts[name, number], len(configs))
+            for number, each in enumerate(configs)
         }
         return Runs(connector, tasks)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from connect.config.rate_limit import without_live_keys
+
 
 class TargetState(StrEnum):
     """The state that a user asked for; it is kept until another is asked for."""
@@ -17,7 +19,7 @@ class TargetState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorRun:
-    """A connector that should run. One that differs in more than `target` replaces the running one."""
+    """A connector that should run. One that differs in more than `target` and live keys replaces it."""
 
     config: Mapping[str, str]
     target: TargetState
@@ -26,26 +28,32 @@ class ConnectorRun:
 
     def continues(self, other: ConnectorRun | None) -> bool:
         """Return True if this run needs no other start than `other`; their targets may differ."""
-        return other is not None and (self.config, self.restarts) == (other.config, other.restarts)
+        return (
+            other is not None
+            and self.restarts == other.restarts
+            and without_live_keys(self.config) == without_live_keys(other.config)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """A task that should run. One that differs in more than `target` replaces the running one."""
+    """A task that should run. One that differs in more than `target` and live keys replaces it."""
 
     config: Mapping[str, str]
     connector_config: Mapping[str, str]
     """The connector's config that the task's was planned with."""
     target: TargetState
     restarts: int = 0
+    task_count: int = 1
+    """How many tasks the connector has, on all workers."""
 
     def continues(self, other: TaskRun | None) -> bool:
         """Return True if this run needs no other start than `other`; their targets may differ."""
         return (
             other is not None
             and self.restarts == other.restarts
-            and self.config == other.config
-            and self.connector_config == other.connector_config
+            and without_live_keys(self.config) == without_live_keys(other.config)
+            and without_live_keys(self.connector_config) == without_live_keys(other.connector_config)
         )
 
 

@@ -98,6 +98,8 @@ class WorkerConnector:
         self._tasks: dict[int, _RunningTask] = {}
         self._restarts: dict[int, AutoRestart] = {}
         self._is_plan_due = False
+        self._planned_with: Properties | None = None
+        """The connector's config at the last plan."""
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
         self._stepped = asyncio.Event()
@@ -221,8 +223,10 @@ class WorkerConnector:
                 self._suspend(connector.target)
             elif not connector.continues(self._failed_run):
                 return self._start_connector(connector)
-        if self._is_plan_due and self._runner is not None:
-            return self._plan(self._runner)
+        # A change of live keys alone restarts nothing, but the tasks have to be committed with it.
+        is_due = connector is not None and (self._is_plan_due or self._planned_with != connector.config)
+        if is_due and self._runner is not None and connector is not None:
+            return self._plan(self._runner, connector.config)
         for number, run in runs.tasks.items():
             if number not in self._tasks:
                 self._start_task(number, run)
@@ -312,9 +316,10 @@ class WorkerConnector:
         self._is_plan_due = True
         self.status.become(State.RUNNING)
 
-    async def _plan(self, runner: ConnectorRunner) -> None:
+    async def _plan(self, runner: ConnectorRunner, config: Properties) -> None:
         """Have the tasks planned. An error is not raised: it fails `status`, and the tasks stay."""
         self._is_plan_due = False
+        self._planned_with = config
         try:
             configs = await self._call_while(
                 lambda: _is_to_run(runner.run, self._runs.connector), runner.plan()
@@ -357,6 +362,7 @@ class WorkerConnector:
 
     def _set_target(self, running: _RunningTask, run: TaskRun) -> None:
         running.run = run
+        running.task.rate.follow(self.checked.config, run.task_count, self._parts.config.providers.resolve)
         if run.target is TargetState.PAUSED:
             running.task.pause()
         else:

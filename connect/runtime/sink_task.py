@@ -32,6 +32,7 @@ from connect.runtime.reporter import Reporter
 from connect.runtime.sink_rows import BatchFailed, SinkBatch, SinkRows, bounded
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SinkMetrics
+from connect.runtime.task_rate import sizes
 from connect.runtime.tolerance import Skipped, Tolerance
 from connect.transforms.chain import TransformChain
 from kafka_client import Consumer, Fetched, TopicPartition
@@ -158,10 +159,17 @@ class WorkerSinkTask(WorkerTask):
         skipped = Skipped()
         self._note_topic(fetched.tp.topic)
         for whole in fetched.parts(self._part_records, on_unreadable=self._tolerance.on_unreadable(skipped)):
-            for part in bounded(whole, self._part_bytes):
+            for part in self._pieces(whole):
+                await self._keep_rate(self._between_puts)
                 if not await self._deliver_part(fetched, part, self._tolerance, skipped):
                     return
+                self.rate.take(len(part.records), sizes(part.records, 2))
                 await self._between_puts()
+
+    def _pieces(self, whole: Part) -> Iterator[Part]:
+        """Yield a part in pieces for `put`, none larger than a second of the rate limits."""
+        for piece in self.rate.pieces(whole):
+            yield from bounded(piece, self._part_bytes)
 
     async def _deliver_part(
         self, fetched: Fetched, part: Part, tolerance: Tolerance, skipped: Skipped

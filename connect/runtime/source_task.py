@@ -12,6 +12,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from connect.api.records import SourceRecord
@@ -29,6 +30,7 @@ from connect.runtime.source_sender import SourceSender
 from connect.runtime.submitted import SubmittedOffsets
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SourceMetrics
+from connect.runtime.task_rate import sizes
 from connect.runtime.tolerance import Tolerance
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
@@ -156,6 +158,7 @@ class WorkerSourceTask(WorkerTask):
         backoff = new_backoff()
         while True:
             await self._pause_here()
+            await self._keep_rate(self._while_throttled)
             started_at = time.monotonic()
             try:
                 polled = await self._poll()
@@ -170,6 +173,8 @@ class WorkerSourceTask(WorkerTask):
                 idle.reset()
                 self.metrics.record_poll(len(polled.records), polled.polled_at - started_at)
                 await self._send(polled)
+                converted = chain.from_iterable(rows.converted for rows in polled.topics.values())
+                self.rate.take(len(polled.records), sizes(converted, 1))
             await self._between_polls()
             if self._context.is_finished:
                 return
@@ -221,6 +226,10 @@ class WorkerSourceTask(WorkerTask):
                 await self._hand_over(polled)
         except (TimeoutError, *BROKER_AWAY) as e:
             _log.warning("%s: its last records are not sent: %r", self.name, e)
+
+    async def _while_throttled(self) -> None:
+        await self._pause_here()
+        await self._between_polls()
 
     async def _between_polls(self) -> None:
         """Call the plugin's `commit_record`, `update_offsets` and `commit` where they are due, one by one."""

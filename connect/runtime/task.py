@@ -20,6 +20,7 @@ from connect.runtime.client_settings import producer_arguments
 from connect.runtime.errors.dead_letters import DeadLetters
 from connect.runtime.states import State, Status
 from connect.runtime.task_metrics import Startups, TaskMetrics
+from connect.runtime.task_rate import TaskRate
 from connect.runtime.worker_config import WorkerConfig
 from kafka_client import Admin, Backoff, Client
 from kafka_client.errors import BROKER_AWAY
@@ -70,6 +71,8 @@ class WorkerTask(ABC):
         self.name = f"{setting.connector}-{setting.task_id}"
         self.status = Status(on_change)
         self.metrics = TaskMetrics()
+        self.rate = TaskRate()
+        """The task's share of its connector's rate limits."""
         self.is_done = False
         """True for a source that has ended with everything acknowledged and committed."""
         self.plugin_version: str | None = None
@@ -156,6 +159,7 @@ class WorkerTask(ABC):
     def pause(self) -> None:
         """Stop taking records, keeping resources."""
         self._unpaused.clear()
+        self.rate.wake()
 
     def resume(self) -> None:
         """Resume the task after a pause."""
@@ -238,6 +242,15 @@ class WorkerTask(ABC):
                 self.status.become(State.RUNNING)
         if self._ending.is_set():
             raise Stopping
+
+    async def _keep_rate(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        """Wait until the rate limits allow more work; call `meanwhile` every second, and at changes.
+
+        Raises Stopping if the task is to stop.
+        """
+        while self.rate.delay() > 0:
+            await self._wait_for(self.rate.wait())
+            await meanwhile()
 
     async def _wait_for(self, awaitable: Awaitable[T], *, timeout: float | None = None) -> T:
         """Return the awaitable's result.

@@ -44,6 +44,7 @@ class WorkerMetrics:
         registrations.callback(metrics.add_each(DOMAIN, "plugins", self._plugins))
         registrations.callback(metrics.add_each("millstream", "source-task-queue", self._queues))
         registrations.callback(metrics.add_each("millstream", "plugin-calls", self._calls))
+        registrations.callback(metrics.add_each("millstream", "rate-limits", self._rates))
         return registrations.close
 
     def _worker(self) -> Iterator[tuple[Mapping[str, str], Values]]:
@@ -73,6 +74,10 @@ class WorkerMetrics:
     def _plugins(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for tags, task in self._each_task():
             yield tags, task.plugin_values()
+
+    def _rates(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tags, task in self._each_task():
+            yield tags, task.rate.values()
 
     def _calls(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for connector in list(self._connectors.values()):

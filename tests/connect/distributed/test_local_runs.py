@@ -60,3 +60,15 @@ def test_a_deleted_connector_stops_before_the_rebalance():
     assert local.needs_rebalance()
     assert local.connector("a").is_empty
     assert local.tasks("a").is_empty
+
+
+def test_a_rate_limit_needs_no_rebalance_and_stops_nothing():
+    herder = herder_with("0", "1")
+    local = LocalRuns(herder)
+    local.assign([Unit("a"), Unit("a", 0), Unit("a", 1)])
+    herder.read(herder.put_connector("a", {"x": "1", "rate.limit.bytes.per.second": "5"}))
+    herder.read(herder.put_plan("a", herder.config.task_configs("a")))
+    assert herder.config.planned_with("a") == herder.config.connectors["a"]
+    assert not local.needs_rebalance()
+    assert numbers(local.tasks("a")) == [0, 1]
+    assert local.tasks("a").tasks[0].task_count == 2

@@ -112,6 +112,7 @@ async def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
             "source-task-queue",
             "plugins",
             "plugin-calls",
+            "rate-limits",
         )
         assert tell("plugins", connector=sink["name"])["held_records"] == 0
         assert tell("plugins", connector=sink["name"])["claims"] == 3
