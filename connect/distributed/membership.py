@@ -10,6 +10,7 @@ from typing import Protocol
 from connect.distributed.config import DistributedConfig
 from connect.distributed.leader import ConnectProtocol, Leader
 from connect.distributed.local_runs import LocalRuns
+from connect.distributed.rebalance_metrics import RebalanceMetrics
 from connect.errors import MillstreamError, Rebalancing
 from connect.group import Assignment, Unit, WorkerState
 from connect.group.messages import NO_ERROR, PROTOCOLS
@@ -17,6 +18,7 @@ from connect.herder import Herder
 from connect.stores import ConfigTopic
 from kafka_client import Client
 from kafka_client.group.group import GroupMember
+from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 _MISMATCH_SECONDS = 0.5
@@ -62,6 +64,7 @@ class WorkerGroup:
         self._running = running
         self._url = url
         self._leader = Leader(herder, url, config.scheduled_rebalance_max_delay_ms)
+        self.rebalances = RebalanceMetrics()
         self._completed = -1
         """The last generation whose assignment came here."""
         self._moved = asyncio.Event()
@@ -131,6 +134,19 @@ class WorkerGroup:
         """Return the address of the worker that has a unit; only a leader knows it."""
         return self._leader.owner_url(unit) if self.is_leader else None
 
+    def rebalance_values(self) -> Values:
+        """Return the numbers of `connect-worker-rebalance-metrics`."""
+        return self.rebalances.values(self._completed)
+
+    def texts(self) -> dict[str, str]:
+        """Return what of `connect-worker-rebalance-metrics` is no number."""
+        assignment = self.assignment
+        names = {version: name for name, version in PROTOCOLS.items()} | {0: "eager"}
+        return {
+            "leader-name": "" if assignment is None else assignment.leader_url,
+            "connect-protocol": "" if assignment is None else names.get(assignment.version, "").upper(),
+        }
+
     # --- life ---
 
     async def start(self) -> None:
@@ -157,6 +173,7 @@ class WorkerGroup:
     # --- the group's callbacks ---
 
     async def _state(self) -> WorkerState:
+        self.rebalances.begin()
         if self.assignment is not None and self.assignment.version == PROTOCOLS["default"]:
             self._give_up()
         self._leader.forget_owners()
@@ -184,6 +201,7 @@ class WorkerGroup:
             return
         if assignment.error == NO_ERROR:
             self._local.assign(self.assignment.units)
+            self.rebalances.end()
         self._running.apply()
         if assignment.revoked:
             self._member.request_rejoin()  # what stops here is assigned to another in the next round

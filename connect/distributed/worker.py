@@ -39,7 +39,7 @@ from connect.runtime.plugins import reload_plugins
 from connect.runtime.service import set_logger_level
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.task import TaskSetting, WorkerTask
-from connect.runtime.worker_metrics import WorkerMetrics
+from connect.runtime.worker_metrics import DOMAIN, WorkerMetrics
 from connect.stores import (
     ConfigRecord,
     ConfigTopic,
@@ -160,6 +160,13 @@ class DistributedWorker:
         stack.push_async_callback(self._fencing.close)
         metrics = WorkerMetrics(self._connectors, self._startings, self._tasks)
         stack.callback(metrics.add_to(self.metrics))
+        rebalances = "connect-worker-rebalance-metrics", self.group.rebalance_values
+        stack.callback(self.metrics.add(DOMAIN, *rebalances))
+        stack.callback(
+            self.metrics.add_each(
+                DOMAIN, "connect-worker-rebalance-info", lambda: [(self.group.texts(), {"info": 1})]
+            )
+        )
         stack.push_async_callback(self._plans.close)
         stack.push_async_callback(self.group.close)
         self._rotating = asyncio.create_task(self._rotate_keys(), name="session keys")

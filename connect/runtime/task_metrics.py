@@ -33,10 +33,13 @@ class Startups:
 
     def values(self, of: str) -> Values:
         """Return the counts by Kafka's names; `of` is "connector" or "task"."""
+        attempts = self.succeeded + self.failed
         return {
-            f"{of}-startup-attempts-total": self.succeeded + self.failed,
+            f"{of}-startup-attempts-total": attempts,
             f"{of}-startup-success-total": self.succeeded,
             f"{of}-startup-failure-total": self.failed,
+            f"{of}-startup-success-percentage": self.succeeded / attempts if attempts else 0.0,
+            f"{of}-startup-failure-percentage": self.failed / attempts if attempts else 0.0,
         }
 
 

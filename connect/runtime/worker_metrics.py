@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from connect.runtime.connector import Startings, WorkerConnector
+from connect.runtime.metric_texts import chain_texts, connector_texts, task_texts
 from connect.runtime.states import State
 from connect.runtime.task import TASK_METRICS, WorkerTask
 from kafka_client.metrics.metrics import Metrics, Values
@@ -41,6 +42,11 @@ class WorkerMetrics:
         registrations.callback(metrics.add_each(DOMAIN, "connect-worker-metrics", self._worker))
         for type in TASK_METRICS:
             registrations.callback(metrics.add_each(DOMAIN, type, partial(self._tasks, type)))
+        registrations.callback(metrics.add_each(DOMAIN, "connector-info", self._connector_texts))
+        registrations.callback(metrics.add_each(DOMAIN, "connector-task-info", self._task_texts))
+        for noun in ("transform", "predicate"):
+            read = partial(self._chain_texts, noun)
+            registrations.callback(metrics.add_each(DOMAIN, f"connector-{noun}-info", read))
         registrations.callback(metrics.add_each(DOMAIN, "plugins", self._plugins))
         registrations.callback(metrics.add_each("millstream", "source-task-queue", self._queues))
         registrations.callback(metrics.add_each("millstream", "plugin-calls", self._calls))
@@ -66,6 +72,20 @@ class WorkerMetrics:
             if (values := task.values().get(type)) is not None:
                 yield tags, values
 
+    def _connector_texts(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for connector in list(self._connectors.values()):
+            yield {"connector": connector.name, **connector_texts(connector)}, {"info": 1}
+
+    def _task_texts(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for connector in list(self._with_tasks.values()):
+            for task in connector.tasks:
+                yield {**_task_tags(task), **task_texts(connector, task)}, {"info": 1}
+
+    def _chain_texts(self, noun: str) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for tags, task in self._each_task():
+            for texts in chain_texts(task, noun):
+                yield {**tags, **texts}, {"info": 1}
+
     def _queues(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         for tags, task in self._each_task():
             if values := task.queued():
@@ -88,7 +108,11 @@ class WorkerMetrics:
     def _each_task(self) -> Iterator[tuple[Mapping[str, str], WorkerTask]]:
         for connector in list(self._with_tasks.values()):
             for task in connector.tasks:
-                yield {"connector": connector.name, "task": str(task.setting.task_id)}, task
+                yield _task_tags(task), task
+
+
+def _task_tags(task: WorkerTask) -> dict[str, str]:
+    return {"connector": task.setting.connector, "task": str(task.setting.task_id)}
 
 
 def _task_counts(connector: WorkerConnector) -> Values:

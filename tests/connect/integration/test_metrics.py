@@ -113,6 +113,8 @@ async def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
             "plugins",
             "plugin-calls",
             "rate-limits",
+            "connector-info",
+            "connector-task-info",
         )
         assert tell("plugins", connector=sink["name"])["held_records"] == 0
         assert tell("plugins", connector=sink["name"])["claims"] == 3
