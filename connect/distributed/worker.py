@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 
 from connect.api.source import SourceTask
-from connect.config import unknown_keys
 from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
@@ -30,7 +29,6 @@ from connect.errors import MillstreamError, Rebalancing
 from connect.group import Unit
 from connect.herder import Herder, RestartRequest, Runs
 from connect.herder.restart_plan import RestartPlan
-from connect.runtime.client_settings import is_client_key
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
@@ -39,6 +37,7 @@ from connect.runtime.plugins import reload_plugins
 from connect.runtime.service import set_logger_level
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.task import TaskSetting, WorkerTask
+from connect.runtime.worker_keys import tell_unused
 from connect.runtime.worker_metrics import DOMAIN, WorkerMetrics
 from connect.stores import (
     ConfigRecord,
@@ -100,11 +99,7 @@ class DistributedWorker:
         self._key_due = asyncio.Event()
         self._is_following = False
         """True once the topics are read: requests before that are of another time."""
-        declarations = [DistributedConfig, RestConfig]
-        prefixes = (*DistributedConfig.PREFIXES, *RestConfig.PREFIXES)
-        for key, nearest in unknown_keys(declarations, config.raw, prefixes).items():
-            if not is_client_key(key):
-                _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
+        tell_unused([DistributedConfig, RestConfig], config)
 
     async def __aenter__(self) -> DistributedWorker:
         try:

@@ -1,4 +1,4 @@
-"""What Kafka Connect's metrics tell in words: tags of metrics whose value is always 1.
+"""Texts of Kafka Connect's metrics, as tags of metrics whose value is always 1.
 
 The texts of `connector-metrics` are tags of `connector-info`, those of `connector-task-metrics` of
 `connector-task-info`, and so on: Prometheus' way of telling texts.

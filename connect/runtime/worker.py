@@ -11,14 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from connect.config import SinkConfig, unknown_keys
+from connect.config import SinkConfig
 from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.errors import ConfigError, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
 from connect.herder.herder import ConfigRecord
-from connect.runtime.client_settings import group_id, is_client_key
+from connect.runtime.client_settings import group_id
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
@@ -29,6 +29,7 @@ from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.states import State
 from connect.runtime.topics_regex import matches
 from connect.runtime.worker_config import WorkerConfig
+from connect.runtime.worker_keys import tell_unused
 from connect.runtime.worker_metrics import WorkerMetrics
 from connect.stores import FileOffsetStore, OffsetStore
 from kafka_client import Admin, TopicPartition
@@ -72,9 +73,7 @@ class Worker:
         self._startings = Startings()
         self._registrations = ExitStack()
         """Removes this worker's metrics from the registry."""
-        for key, nearest in _unknown_keys(config).items():
-            if not is_client_key(key):
-                _log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
+        tell_unused([WorkerConfig, RestConfig], config)
         ClientProperties.layered(config.raw, "admin.").tell_rest(CLIENT)
 
     async def __aenter__(self) -> Worker:
@@ -304,9 +303,3 @@ class Worker:
         group = group_id(connector.name, self.config.raw, connector.checked.config)
         committed = await self._admin.list_group_offsets(group)
         return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
-
-
-def _unknown_keys(config: WorkerConfig) -> dict[str, str | None]:
-    """Return the keys that are neither the worker's nor its REST interface's, each with the nearest one."""
-    prefixes = [*WorkerConfig.PREFIXES, *RestConfig.PREFIXES]
-    return unknown_keys([WorkerConfig, RestConfig], config.raw, prefixes)

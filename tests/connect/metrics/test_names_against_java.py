@@ -9,7 +9,7 @@ from tests.support.documented_metrics import documented
 from tests.support.java import needs_jar, run_program
 
 GOLDEN = Path(__file__).parent / "kafka_connect_metrics.txt"
-"""What `ConnectMetricNames.java` prints, sorted. REWRITE=1 writes it again."""
+"""The output of `ConnectMetricNames.java`, sorted. REWRITE=1 writes it again."""
 
 TEXTS_OF = {
     "connector-metrics": "connector-info",
@@ -32,7 +32,7 @@ LEFT_OUT = {
     ("connector-transform-metrics", "transform-version"): "transforms have no versions here",
     ("connector-predicate-metrics", "predicate-version"): "predicates have no versions here",
 }
-"""What Kafka has and ours have not, with the reason; rates are left to readers of the totals."""
+"""Metrics that Kafka has and ours have not, with the reason; rates are left to readers of the totals."""
 
 
 def kafkas() -> set[tuple[str, str, frozenset[str]]]:
@@ -41,7 +41,7 @@ def kafkas() -> set[tuple[str, str, frozenset[str]]]:
 
 
 def test_every_metric_of_kafkas_is_there_or_left_out_by_name():
-    listed = {type: found for (domain, type), found in documented().items() if domain == "kafka.connect"}
+    listed = {type: parts for (domain, type), parts in documented().items() if domain == "kafka.connect"}
     missing = set()
     for type, name, tags in kafkas():
         names, own_tags = listed.get(type, (set(), set()))
