@@ -90,7 +90,7 @@ class CooperativeAssignor:
         loads = self._balance(there, loads, revoked)
         to_assign = [*sorted(created), *due]
         place(loads, of_kind(to_assign, connectors=True), connectors=True)
-        place(loads, of_kind(to_assign, connectors=False), connectors=False)
+        self._place_tasks(loads, of_kind(to_assign, connectors=False))
 
         ended = set(chain.from_iterable(revoked.values()))
         self._assigned = set(chain.from_iterable(loads.values())) - ended | set(lost)
@@ -108,11 +108,7 @@ class CooperativeAssignor:
         if self._delay_ms:
             self._has_revoked = False
             return loads
-        excess: Loads = {}
-        if there and any(loads.values()):
-            for kind in (True, False):
-                total = len(of_kind(there, connectors=kind))
-                add(excess, surplus(loads, total, connectors=kind))
+        excess = self._excess(there, loads) if there and any(loads.values()) else {}
         if not excess:
             if self._has_revoked:
                 self._has_revoked, self._successive_revocations = False, 0
@@ -126,6 +122,18 @@ class CooperativeAssignor:
         self._has_revoked = True
         add(revoked, excess)
         return without(loads, excess)
+
+    def _excess(self, there: set[Unit], loads: Loads) -> Loads:
+        """Return what each worker should give up for the balance."""
+        excess: Loads = {}
+        for kind in (True, False):
+            total = len(of_kind(there, connectors=kind))
+            add(excess, surplus(loads, total, connectors=kind))
+        return excess
+
+    def _place_tasks(self, loads: Loads, tasks: list[Unit]) -> None:
+        """Assign tasks that nobody has."""
+        place(loads, tasks, connectors=False)
 
     def _revocation_delay_ms(self) -> int:
         if self._max_delay_ms == 0:
