@@ -11,12 +11,11 @@ from connect.runtime.client_settings import is_client_key
 
 _log = logging.getLogger(__name__)
 _OF_CLIENTS = "it is a setting of Java's clients"
-_PLUGINS = "plugins are installed Python packages, found by their entry points or as `module:Class`"
 NOT_USED: Mapping[str, str] = {
     "bootstrap.resolve.timeout.ms": _OF_CLIENTS,
     "client.dns.lookup": _OF_CLIENTS,
     "connections.max.idle.ms": _OF_CLIENTS,
-    "exactly.once.source.support": "this worker has no exactly-once sources",
+    "exactly.once.source.support": "exactly-once sources need a group of workers: `millstream connect distributed`",
     "metadata.cluster.check.enable": _OF_CLIENTS,
     "metadata.recovery.rebootstrap.trigger.ms": _OF_CLIENTS,
     "metadata.recovery.strategy": _OF_CLIENTS,
@@ -24,8 +23,7 @@ NOT_USED: Mapping[str, str] = {
     "metrics.num.samples": "means and largest values are always of two windows, Kafka's default",
     "metrics.recording.level": "there is one level, and all metrics are told",
     "metrics.sample.window.ms": "a window is always 30 s, Kafka's default",
-    "plugin.discovery": _PLUGINS,
-    "plugin.path": _PLUGINS,
+    "plugin.discovery": "plugins are found by their entry points, as `module:Class` and in `plugin.path`",
     "receive.buffer.bytes": _OF_CLIENTS,
     "send.buffer.bytes": _OF_CLIENTS,
     "socket.connection.setup.timeout.max.ms": _OF_CLIENTS,
