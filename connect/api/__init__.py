@@ -1,11 +1,12 @@
 """The API for authors of connectors; plugins import nothing else of Connect.
 
 A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and a task class: `SourceTask`,
-`SinkTask` or `RangeSinkTask`. Short forms are generator functions under
+`BatchSourceTask`, `SinkTask` or `RangeSinkTask`. Short forms are generator functions under
 `@source` and functions under `@sink`.
 """
 
 from connect.api import schema
+from connect.api.batch_source import BatchSourceTask, RawBatch
 from connect.api.calls import MaybeAwaitable
 from connect.api.errant_records import ErrantRecordReporter, Report
 from connect.api.generators import source
@@ -22,6 +23,7 @@ from connect.errors import ConfigError, ConnectError, DataError, NotFound, Parti
 from kafka_client import RecordMetadata, TopicPartition
 
 __all__ = [
+    "BatchSourceTask",
     "Config",
     "ConfigError",
     "ConnectError",
@@ -39,6 +41,7 @@ __all__ = [
     "Predicate",
     "RangeSinkContext",
     "RangeSinkTask",
+    "RawBatch",
     "RecordMetadata",
     "Report",
     "RetriableError",

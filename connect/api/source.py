@@ -11,22 +11,16 @@ a plain `poll` (or `start`) blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from connect.api.batch_source import BatchSourceTask
 from connect.api.calls import MaybeAwaitable
 from connect.api.records import SourceRecord
-from connect.api.transactions import TransactionContext
+from connect.api.source_context import OffsetReader as OffsetReader
+from connect.api.source_context import SourceTaskContext as SourceTaskContext
 from connect.config import Config
 from kafka_client import RecordMetadata
-
-
-class OffsetReader(Protocol):
-    """Reader of the source offsets that the worker has stored for this connector."""
-
-    def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the last committed source offset of a source partition, or None."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,22 +30,6 @@ class ConnectorContext:
     connector: str
     request_task_reconfiguration: Callable[[], None] = lambda: None
     """Have `task_configs` called again soon; tasks restart if its result differs. Thread-safe."""
-
-
-@dataclass(slots=True, kw_only=True)
-class SourceTaskContext:
-    """The context that the runtime sets on a source task before `start`."""
-
-    connector: str
-    task_id: int
-    offsets: OffsetReader
-    is_finished: bool = field(default=False)
-    transactions: TransactionContext | None = None
-    """The way to end transactions, if the connector has `transaction.boundary=connector` (KIP-618)."""
-
-    def finished(self) -> None:
-        """Declare the end of the source: the records that this `poll` returns are the task's last."""
-        self.is_finished = True
 
 
 class SourceTask:
@@ -116,7 +94,7 @@ class SourceConnector:
     CONFIG: ClassVar[type[Config]] = Config
     """The typed declaration of the connector's settings: parsing, validation and docs come from it."""
     VERSION: ClassVar[str] = "0"
-    task_class: ClassVar[type[SourceTask]]
+    task_class: ClassVar[type[SourceTask] | type[BatchSourceTask]]
     context: ConnectorContext
 
     def validate(self, config: Mapping[str, str]) -> MaybeAwaitable[Mapping[str, Sequence[str]] | None]:

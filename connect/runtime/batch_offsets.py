@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from connect.api.batch_source import RawBatch
 from connect.api.records import SourceBatch, SourceRecord
 from connect.stores import ConnectorOffsets
 
@@ -12,7 +13,7 @@ _Document = Mapping[str, Any]
 
 
 def last_offsets(
-    records: Sequence[SourceRecord], offsets: ConnectorOffsets
+    records: Sequence[SourceRecord] | Sequence[RawBatch], offsets: ConnectorOffsets
 ) -> tuple[dict[bytes, bytes | None], bool]:
     """Return the last offset in the batch by the source partition's key, None for partitions without one.
 
@@ -38,7 +39,9 @@ def last_offsets(
     return {key: None if o is None else offsets.encode(o) for key, o in by_key.items()}, uncovered
 
 
-def _by_key(records: Sequence[SourceRecord], offsets: ConnectorOffsets) -> dict[bytes, _Document | None]:
+def _by_key(
+    records: Sequence[SourceRecord] | Sequence[RawBatch], offsets: ConnectorOffsets
+) -> dict[bytes, _Document | None]:
     """Return the last offset by key for a batch in which equal source partitions may be different dicts."""
     keys: dict[int, bytes] = {}
     last: dict[bytes, _Document | None] = {}

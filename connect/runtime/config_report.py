@@ -24,6 +24,7 @@ from connect.config import (
 from connect.config.providers import hidden_report
 from connect.converters import converter_class, make_converter, make_header_converter
 from connect.errors import BadRequest, ConfigError, ConnectError, NotFound
+from connect.runtime.batch_source_task import is_batch_source, refused_for_batches
 from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
 from connect.runtime.clients import ROLES
 from connect.runtime.exactly_once_check import exactly_once_errors
@@ -107,7 +108,9 @@ def _shared_errors(
     yield from examine(raw).errors
     yield from exactly_once_errors(worker, plugin, raw)
     yield from isolation_errors(worker, plugin, raw)
-    if not issubclass(getattr(plugin, "task_class", object), RangeSinkTask):
+    if is_batch_source(plugin):
+        yield from refused_for_batches(raw)
+    elif not issubclass(getattr(plugin, "task_class", object), RangeSinkTask):
         for which in _CONVERTERS:
             yield from _error(lambda which=which: _make_converter(worker, which, raw))  # type: ignore[misc]
     policy = worker.connector_client_config_override_policy

@@ -21,6 +21,7 @@ from connect.config import (
 from connect.config.providers import hidden
 from connect.converters import unknown_settings
 from connect.errors import ConfigError, InvalidConfig
+from connect.runtime.batch_source_task import is_batch_source, refused_for_batches
 from connect.runtime.client_settings import (
     client_arguments,
     consumer_arguments,
@@ -103,7 +104,10 @@ def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str
 
 def _check_shared(checked: CheckedConfig, worker: WorkerConfig, raw: Mapping[str, Any]) -> None:
     """Raise ConfigError for settings of converters, clients and topics that would fail in every task."""
-    if not issubclass(getattr(checked.plugin, "task_class", object), RangeSinkTask):
+    if is_batch_source(checked.plugin):
+        if errors := refused_for_batches(raw):
+            raise InvalidConfig(errors) if len(errors) > 1 else errors[0]
+    elif not issubclass(getattr(checked.plugin, "task_class", object), RangeSinkTask):
         Conversion.configured(worker, raw)
         TransformChain.configured(raw).close()
         _warn_converters(checked.name, worker, raw)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from connect.api.records import SourceBatch, SourceRecord
 from connect.errors import DataError
@@ -13,6 +14,7 @@ from connect.runtime.conversion import Conversion
 from connect.runtime.errors.failed_row import FailedRow
 from connect.runtime.errors.stages import Stage, StageError, class_name
 from connect.runtime.sink_rows import transform_error
+from connect.runtime.task_rate import sizes
 from connect.transforms.chain import TransformChain, TransformError
 from kafka_client.records import NewRecord
 
@@ -39,6 +41,18 @@ class Polled:
     """True if a record fails: the batch has to be prepared row by row."""
     polled_at: float = 0.0
     """Monotonic seconds at which `poll` returned."""
+
+    @property
+    def count(self) -> int:
+        """The number of polled records."""
+        return len(self.records)
+
+    def sizes(self) -> Iterator[int]:
+        """Yield the bytes of each converted record's key and value."""
+        return sizes(chain.from_iterable(rows.converted for rows in self.topics.values()), 1)
+
+    def __bool__(self) -> bool:
+        return bool(self.records)
 
 
 _Row = tuple[SourceRecord, NewRecord]

@@ -167,10 +167,7 @@ class SourceSender:
                 return
             if e.code is not ErrorCode.MESSAGE_TOO_LARGE:
                 raise
-            raise ConnectError(
-                f"{e}; it is producer.override.max.request.size of the connector, and the topic's "
-                "max.message.bytes has to allow as much"
-            ) from e
+            raise too_large(e) from e
         self._unanswered.add(future)
         pending.begin()
         place = (topic, partition, records[0][0], index)
@@ -277,6 +274,14 @@ class _Repair:
                 await self.after(e, half)
             else:
                 self._pending.written += len(half)
+
+
+def too_large(error: KafkaError) -> ConnectError:
+    """Return the error of a record or batch that is larger than a request may be, with its remedy."""
+    return ConnectError(
+        f"{error}; it is producer.override.max.request.size of the connector, and the topic's "
+        "max.message.bytes has to allow as much"
+    )
 
 
 def _is_tolerable(error: BaseException) -> bool:

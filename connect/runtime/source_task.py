@@ -12,9 +12,9 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
+from connect.api.batch_source import BatchSourceTask
 from connect.api.records import SourceRecord
 from connect.api.source import SourceTask, SourceTaskContext
 from connect.config import SourceConfig
@@ -30,7 +30,6 @@ from connect.runtime.source_sender import SourceSender
 from connect.runtime.submitted import SubmittedOffsets
 from connect.runtime.task import Stopping, TaskSetting, WorkerTask, new_backoff
 from connect.runtime.task_metrics import SourceMetrics
-from connect.runtime.task_rate import sizes
 from connect.runtime.tolerance import Tolerance
 from connect.runtime.topic_creation import TopicCreation, creation_rules
 from connect.stores import ConnectorOffsets, OffsetStore
@@ -51,10 +50,12 @@ _MOMENT_SECONDS = 0.1
 class WorkerSourceTask(WorkerTask):
     """A worker's task that runs a `SourceTask`."""
 
+    _SENDER: ClassVar[type[SourceSender]] = SourceSender
+
     def __init__(
         self,
         setting: TaskSetting,
-        task: SourceTask,
+        task: SourceTask | BatchSourceTask,
         store: OffsetStore,
         *,
         on_change: Callable[[], None] = lambda: None,
@@ -110,10 +111,7 @@ class WorkerSourceTask(WorkerTask):
 
     async def _start(self) -> None:
         setting = self.setting
-        conversion = Conversion.configured(setting.worker, setting.connector_config)
-        self._transforms = TransformChain.configured(setting.connector_config)
-        is_followed = type(self._task).commit_record is not SourceTask.commit_record
-        self._rows = SourceRows(conversion, self._transforms, is_followed=is_followed)
+        is_followed = self._prepare_rows()
         self._producer = self._new_producer()
         source = SourceConfig.parse(setting.connector_config)
         dead_letters = await self._dead_letters(source)
@@ -130,6 +128,15 @@ class WorkerSourceTask(WorkerTask):
     async def _prepare(self) -> None:
         """Do what comes before the source's offsets are read."""
 
+    def _prepare_rows(self) -> bool:
+        """Create converters and transforms. Return True if single records are followed."""
+        setting = self.setting
+        conversion = Conversion.configured(setting.worker, setting.connector_config)
+        self._transforms = TransformChain.configured(setting.connector_config)
+        is_followed = getattr(type(self._task), "commit_record", None) is not SourceTask.commit_record
+        self._rows = SourceRows(conversion, self._transforms, is_followed=is_followed)
+        return is_followed
+
     def _new_producer(self) -> BatchProducer | TransactionalProducer:
         arguments = producer_arguments(self.setting.worker.raw, self.setting.connector_config)
         return BatchProducer(self.setting.client, **arguments)
@@ -142,7 +149,7 @@ class WorkerSourceTask(WorkerTask):
         setting = self.setting
         assert self._producer is not None
         rules = creation_rules(setting.connector_config) if setting.worker.topic_creation_enable else []
-        return SourceSender(
+        return self._SENDER(
             self._producer,
             TopicCreation(setting.client, setting.admin, rules),
             tolerance,
@@ -169,16 +176,15 @@ class WorkerSourceTask(WorkerTask):
                 await self._rest(seconds)
                 continue
             backoff.reset()
-            if polled.records:
+            if polled:
                 idle.reset()
-                self.metrics.record_poll(len(polled.records), polled.polled_at - started_at)
+                self.metrics.record_poll(polled.count, polled.polled_at - started_at)
                 await self._send(polled)
-                converted = chain.from_iterable(rows.converted for rows in polled.topics.values())
-                self.rate.take(len(polled.records), sizes(converted, 1))
+                self.rate.take(polled.count, polled.sizes())
             await self._between_polls()
             if self._context.is_finished:
                 return
-            if not polled.records:
+            if not polled:
                 await self._rest(idle.next())
 
     async def _poll(self) -> Polled:
@@ -186,14 +192,18 @@ class WorkerSourceTask(WorkerTask):
 
         Raises Stopping if the task is to stop, after sending records of that poll.
         """
-        polling = asyncio.ensure_future(self._calls.call_then(self._task.poll, self._rows.prepared))
+        polling = asyncio.ensure_future(self._call_poll())
         try:
             return await self._wait_for(asyncio.shield(polling))
         except Stopping:
             polled = await self._interrupt(polling)
-            if polled is not None and polled.records and self._failure is None:
+            if polled and self._failure is None:
                 await self._send_last(polled)
             raise
+
+    async def _call_poll(self) -> Polled:
+        assert isinstance(self._task, SourceTask)
+        return await self._calls.call_then(self._task.poll, self._rows.prepared)
 
     async def _interrupt(self, polling: asyncio.Future[Polled]) -> Polled | None:
         """Interrupt a `poll`: cancel an async one, or call the plugin's `stop` if a plain one does not return
@@ -220,7 +230,7 @@ class WorkerSourceTask(WorkerTask):
 
     async def _send_last(self, polled: Polled) -> None:
         """Send the records for at most `offset.flush.timeout.ms`; the rest is read again after a restart."""
-        self.metrics.record_poll(len(polled.records))
+        self.metrics.record_poll(polled.count)
         try:
             async with asyncio.timeout(self.setting.worker.offset_flush_timeout_ms / 1000):
                 await self._hand_over(polled)
@@ -258,7 +268,7 @@ class WorkerSourceTask(WorkerTask):
             await self._commit_next_records()
 
     async def _commit_next_records(self) -> None:
-        assert self._sender is not None
+        assert self._sender is not None and isinstance(self._task, SourceTask)
         commit_record = self._task.commit_record
         records, places = self._sender.acknowledged.popleft()
         if inspect.iscoroutinefunction(commit_record):

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from connect.api.batch_source import BatchSourceTask, RawBatch
 from connect.api.records import SinkRecord, SourceRecord
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask, SourceTaskContext
 from connect.runtime.calls import PluginCalls
 from connect.stores import ConnectorOffsets
+from connect.testing.raw_batches import decoded
 from kafka_client import TopicPartition
 
 POLLS_MAX = 100_000
@@ -121,6 +123,9 @@ class SourceRun:
         self._connector, self._config = connector, dict(config)
         self._offsets = ConnectorOffsets(self.store, name)
         self._polled: list[SourceRecord] = []
+        self.batches: list[RawBatch] = []
+        """The batches that a BatchSourceTask has returned."""
+        self._unacknowledged: list[tuple[BatchSourceTask, RawBatch]] = []
         with self._call.closing_after_errors():
             connector.CONFIG.parse(config)
             self.connector = connector()
@@ -129,7 +134,7 @@ class SourceRun:
             self.task_configs: list[dict[str, str]] = self._call(self.connector.task_configs, max_tasks)
             self.tasks = [self._start(i, task_config) for i, task_config in enumerate(self.task_configs)]
 
-    def _start(self, task_id: int, config: Mapping[str, str]) -> SourceTask:
+    def _start(self, task_id: int, config: Mapping[str, str]) -> SourceTask | BatchSourceTask:
         task = self.connector.task_class()
         task.context = SourceTaskContext(
             connector=self._arguments["name"], task_id=task_id, offsets=self._offsets
@@ -138,8 +143,17 @@ class SourceRun:
         return task
 
     def poll(self, task_id: int = 0) -> list[SourceRecord]:
-        """Poll one task once and return its records."""
-        records: Sequence[SourceRecord] | None = self._call(self.tasks[task_id].poll)
+        """Poll one task once and return its records; of a BatchSourceTask those in its batches.
+
+        Raises DataError for a batch that a worker would refuse.
+        """
+        task = self.tasks[task_id]
+        polled: Any = self._call(task.poll)
+        if isinstance(task, BatchSourceTask):
+            self.batches += polled or []
+            self._unacknowledged += [(task, batch) for batch in polled or []]
+            polled = [record for batch in polled or [] for record in decoded(batch)]
+        records: Sequence[SourceRecord] | None = polled
         self._polled += records or []
         return list(records or [])
 
@@ -165,6 +179,9 @@ class SourceRun:
             updates = self._call(task.update_offsets) or ()
             offsets |= {self._offsets.key(p): self._offsets.encode(offset) for p, offset in updates}
         self._call(self._offsets.commit, offsets)
+        for batch_task, batch in self._unacknowledged:
+            self._call(batch_task.commit_batch, batch, None)
+        self._unacknowledged.clear()
         for task in self.tasks:
             self._call(task.commit)
 

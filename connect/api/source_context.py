@@ -1,0 +1,33 @@
+"""The context of source tasks: their connector's name, and the stored source offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from connect.api.transactions import TransactionContext
+
+
+class OffsetReader(Protocol):
+    """Reader of the source offsets that the worker has stored for this connector."""
+
+    def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the last committed source offset of a source partition, or None."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceTaskContext:
+    """The context that the runtime sets on a source task before `start`."""
+
+    connector: str
+    task_id: int
+    offsets: OffsetReader
+    is_finished: bool = field(default=False)
+    transactions: TransactionContext | None = None
+    """The way to end transactions, if the connector has `transaction.boundary=connector` (KIP-618)."""
+
+    def finished(self) -> None:
+        """Declare the end of the source: the records that this `poll` returns are the task's last."""
+        self.is_finished = True
