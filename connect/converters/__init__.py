@@ -48,6 +48,8 @@ T = TypeVar("T")
 _LAZY = {
     "avro": "connect.converters.avro:AvroConverter",
     "io.confluent.connect.avro.AvroConverter": "connect.converters.avro:AvroConverter",
+    "protobuf": "connect.converters.protobuf:ProtobufConverter",
+    "io.confluent.connect.protobuf.ProtobufConverter": "connect.converters.protobuf:ProtobufConverter",
     "json-schema": "connect.converters.json_schema:JsonSchemaConverter",
     "io.confluent.connect.json.JsonSchemaConverter": "connect.converters.json_schema:JsonSchemaConverter",
 }

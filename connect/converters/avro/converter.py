@@ -20,6 +20,7 @@ from connect.converters.registry import (
     RegistryClient,
     RegistryConfig,
     RegistryConverter,
+    check_covered,
     framed,
     unframed,
 )
@@ -86,8 +87,13 @@ class AvroConverter(RegistryConverter[AvroConverterConfig, _Writer]):
         avro = AvroSchemas(
             meta_data=config.connect_meta_data, enhanced=config.enhanced_avro_schema_support
         ).of(schema)
-        schema_id, text = self._registered(topic, schema, json.dumps(avro, separators=(",", ":")))
-        return _Writer(schema_id, self._parsed(json.loads(text), {}), to_avro_value(schema))
+        target = self._target(topic, schema, json.dumps(avro, separators=(",", ":")))
+        if target.registered is None:
+            return _Writer(target.id, self._parsed(avro, {}), to_avro_value(schema))
+        named, parsed = self._parsed_with_references(target.registered)
+        if target.strict:
+            check_covered(schema, ConnectSchemas(named, meta_data=config.connect_meta_data).of(parsed))
+        return _Writer(target.id, parsed, to_avro_value(schema))
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """Return the value with the schema that its id names in the registry.
@@ -113,12 +119,15 @@ class AvroConverter(RegistryConverter[AvroConverterConfig, _Writer]):
         return SchemaAndValue(reader.schema, value)
 
     def _make_reader(self, schema_id: int) -> _Reader:
-        registered = self._registry.by_id(schema_id)
-        named: dict[str, Any] = {}
-        self._parse_references(registered, named, set())
-        parsed = self._parsed(self._loaded(registered), named)
+        named, parsed = self._parsed_with_references(self._registry.by_id(schema_id))
         schema = ConnectSchemas(named, meta_data=self._config.connect_meta_data).of(parsed)
         return _Reader(schema, parsed, from_avro_value(schema))
+
+    def _parsed_with_references(self, registered: RegisteredSchema) -> tuple[dict[str, Any], Any]:
+        """Return a schema's named types, with those of other schemas, and the schema."""
+        named: dict[str, Any] = {}
+        self._parse_references(registered, named, set())
+        return named, self._parsed(self._loaded(registered), named)
 
     def _parse_references(
         self, registered: RegisteredSchema, named: dict[str, Any], visited: set[tuple[str, int]]

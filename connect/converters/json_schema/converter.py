@@ -16,9 +16,11 @@ from connect.converters.base import SchemaAndValue
 from connect.converters.json_schema.schemas import ConnectSchemas, json_schema_of
 from connect.converters.json_values import from_json, has_decimals, to_json
 from connect.converters.registry import (
+    RegisteredSchema,
     RegistryClient,
     RegistryConfig,
     RegistryConverter,
+    check_covered,
     framed,
     unframed,
 )
@@ -78,8 +80,10 @@ class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig, _Writer])
     def _make_writer(self, topic: str, schema: Schema) -> _Writer:
         decimals = self._config.decimal_format
         text = self._encode(json_schema_of(schema, decimals)).decode()
-        schema_id, _ = self._registered(topic, schema, text)
-        return _Writer(schema_id, to_json(schema, decimals, fill=True))
+        target = self._target(topic, schema, text)
+        if target.registered is not None and target.strict:
+            check_covered(schema, self._connect_schema(target.registered))
+        return _Writer(target.id, to_json(schema, decimals, fill=True))
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """Return the value with the schema that its id names in the registry.
@@ -102,11 +106,14 @@ class JsonSchemaConverter(RegistryConverter[JsonSchemaConverterConfig, _Writer])
         return SchemaAndValue(reader.schema, value)
 
     def _make_reader(self, schema_id: int) -> _Reader:
-        text = self._text(self._registry.by_id(schema_id))
-        try:
-            document = self._decode(text)
-        except msgspec.MsgspecError as e:
-            raise DataError(f"schema {schema_id} is not JSON: {e}") from e
-        schema = ConnectSchemas(document).of(document)
+        schema = self._connect_schema(self._registry.by_id(schema_id))
         decode = self._decode_exactly if has_decimals(schema) else self._decode
         return _Reader(schema, from_json(schema, fill=True), decode)
+
+    def _connect_schema(self, registered: RegisteredSchema) -> Schema:
+        """Return the Connect schema of one in the registry. Raises DataError if it is not JSON."""
+        try:
+            document = self._decode(self._text(registered).encode())
+        except (msgspec.MsgspecError, RecursionError) as e:
+            raise DataError(f"schema {registered.id} is not JSON: {e}") from e
+        return ConnectSchemas(document).of(document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from connect.api.schema import Schema, Type
 from connect.converters.base import Converter
@@ -14,6 +14,16 @@ from connect.errors import DataError
 
 C = TypeVar("C", bound=RegistryConfig)
 W = TypeVar("W")
+
+
+class Target(NamedTuple):
+    """The schema in the registry by which values are written."""
+
+    id: int
+    registered: RegisteredSchema | None
+    """The schema, if it is not the value's own."""
+    strict: bool = True
+    """False if fields that the schema lacks are left out; else they are DataErrors."""
 
 
 class RegistryConverter(Converter, ABC, Generic[C, W]):
@@ -27,6 +37,7 @@ class RegistryConverter(Converter, ABC, Generic[C, W]):
         super().__init__(config, is_key=is_key)
         self._config = settings
         self._registry = registry or RegistryClient(settings)
+        self._schemas_max = min(settings.schemas_cache_config, settings.max_schemas_per_subject)
         self._writers: dict[tuple[str, int], tuple[Schema, W]] = {}
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
@@ -61,22 +72,25 @@ class RegistryConverter(Converter, ABC, Generic[C, W]):
         if cached is not None and cached[0] is schema:
             return cached[1]
         writer = self._make_writer(topic, schema)
-        if len(self._writers) >= self._config.schemas_cache_config:
+        if len(self._writers) >= self._schemas_max:
             self._writers.clear()
         self._writers[topic, id(schema)] = (schema, writer)
         return writer
 
-    def _registered(self, topic: str, schema: Schema, text: str) -> tuple[int, str]:
-        """Return the id and text of the schema to write by: the value's own, or the subject's latest."""
+    def _target(self, topic: str, schema: Schema, text: str) -> Target:
+        """Return the schema to write by: the value's own, the subject's latest, or the one of an id."""
         config, registry = self._config, self._registry
         strategy = config.key_subject_name_strategy if self.is_key else config.value_subject_name_strategy
         record_name = schema.name if schema.type is Type.STRUCT else None
+        if config.use_schema_id >= 0:
+            registered = registry.by_id(config.use_schema_id)
+            return Target(registered.id, registered, strict=config.id_compatibility_strict)
         subject = subject_of(strategy, topic, is_key=self.is_key, record_name=record_name)
         if config.use_latest_version:
             latest = registry.version(subject, "latest")
-            return latest.id, self._text(latest)
+            return Target(latest.id, latest, strict=config.latest_compatibility_strict)
         register = registry.register if config.auto_register_schemas else registry.id_of
-        return register(subject, self.KIND, text), text
+        return Target(register(subject, self.KIND, text), None)
 
     def _text(self, registered: RegisteredSchema) -> str:
         """Return the text of a schema. Raises DataError if it is of another kind."""

@@ -36,6 +36,17 @@ class RegistryConfig(Config):
         "Whether values are written by the subject's latest schema; needs `auto.register.schemas=false`.",
         default=False,
     )
+    latest_compatibility_strict: bool = setting(
+        "Whether a field that the subject's latest schema lacks is an error; if not, it is left out.",
+        default=True,
+    )
+    use_schema_id: int = setting(
+        "The id of the schema that values are written by; -1: none is fixed.", default=-1, importance="LOW"
+    )
+    id_compatibility_strict: bool = setting(
+        "Whether a field that the schema of `use.schema.id` lacks is an error; if not, it is left out.",
+        default=True,
+    )
     normalize_schemas: bool = setting(
         "Whether the registry brings schemas into its normal form.", default=False, importance="LOW"
     )
@@ -47,6 +58,12 @@ class RegistryConfig(Config):
     )
     schemas_cache_config: int = setting(
         "How many schemas are remembered.", default=1000, importance="LOW", check=at_least(1)
+    )
+    max_schemas_per_subject: int = setting(
+        "How many schemas to write by are remembered, if fewer than `schemas.cache.config`.",
+        default=1000,
+        importance="LOW",
+        check=at_least(1),
     )
 
     def check(self) -> None:
