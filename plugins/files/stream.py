@@ -7,6 +7,7 @@ appends, so records that are redelivered after a crash are in the file twice.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -45,7 +46,10 @@ class FileStreamSourceConfig(Config):
 
 
 class FileStreamSourceTask(FilesSourceTask):
-    """A task that reads lines; its values have the schema of a string, as Kafka's have."""
+    """A task that reads lines; its values have the schema of a string, and the time at which they are read.
+
+    Kafka's have both: InsertField finds a `timestamp.field`, which a record without a time does not have.
+    """
 
     value_schema = schema.string()
     _console: ConsoleLines | None = None
@@ -57,6 +61,7 @@ class FileStreamSourceTask(FilesSourceTask):
             self._console = ConsoleLines(sys.stdin.fileno())
         else:
             super().start({**config, "format": "text"})
+            self._stamp = _read_times
 
     def poll(self) -> SourceBatch | None:
         """Return the next lines, or None if there are none now. Standard input ends the source with it."""
@@ -67,7 +72,15 @@ class FileStreamSourceTask(FilesSourceTask):
             self.context.finished()
         if not values:
             return None
-        return SourceBatch(self._stream_config.topic, values, value_schema=self.value_schema)
+        times = _read_times(values)
+        return SourceBatch(
+            self._stream_config.topic, values, timestamps=times, value_schema=self.value_schema
+        )
+
+
+def _read_times(values: Sequence[str]) -> list[int | None]:
+    """Return the present for each line, ms since the epoch."""
+    return [time.time_ns() // 1_000_000] * len(values)
 
 
 class FileStreamSource(SourceConnector):
