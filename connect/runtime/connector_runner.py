@@ -9,10 +9,10 @@ from collections.abc import Callable
 from connect.api.sink import SinkConnector
 from connect.api.source import ConnectorContext, SourceConnector
 from connect.config.providers import ConfigProviders, restored
-from connect.errors import ConnectError
 from connect.herder import ConnectorRun
 from connect.runtime.calls import PluginCalls
 from connect.runtime.connector_check import CheckedConfig
+from connect.runtime.task_plan import TASK_CLASS, check_plan, task_class_name
 
 _log = logging.getLogger(__name__)
 
@@ -58,14 +58,15 @@ class ConnectorRunner:
     async def plan(self) -> list[dict[str, str]]:
         """Return the task configs that the plugin plans, with the connector's variables in place.
 
-        Raises ConnectError for more than `tasks.max`.
+        Each names its `task.class`, as Kafka's do. Raises ConnectError for more than `tasks.max`, TypeError for
+        what is no list of mappings from texts to texts.
         """
         assert self._connector is not None
         tasks_max = self._checked.tasks_max
         configs: list[dict[str, str]] = await self.calls.call(self._connector.task_configs, tasks_max)
-        if len(configs) > tasks_max:
-            raise ConnectError(f"{self._checked.name} planned {len(configs)} tasks, tasks.max is {tasks_max}")
-        return restored(self.run.config, self._resolved, configs)
+        check_plan(configs, self._checked.name, tasks_max)
+        named = {TASK_CLASS: task_class_name(self.run.config["connector.class"], self._checked.plugin)}
+        return [{**config, **named} for config in restored(self.run.config, self._resolved, configs)]
 
     async def stop(self, grace_seconds: float) -> None:
         """Stop the plugin's connector. A stop that fails or takes too long is logged and abandoned."""

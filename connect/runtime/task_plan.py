@@ -1,0 +1,46 @@
+"""The task configs that a plugin plans: their check, and the class of the tasks that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connect.errors import ConnectError
+from connect.runtime.plugins import ConnectorClass
+
+TASK_CLASS = "task.class"
+"""The key by which a task config in the config topic names what runs it; Java's workers need it there."""
+_KAFKAS = "org.apache.kafka.connect."
+
+
+def check_plan(configs: Any, connector: str, tasks_max: int) -> None:
+    """Return if a plugin's task configs can be stored.
+
+    Raises ConnectError for more than `tasks_max`, TypeError for what is no list of mappings from texts to texts.
+    """
+    if not isinstance(configs, (list, tuple)):
+        raise TypeError(f"task_configs of {connector} returned {_kind(configs)}; a list of dicts is needed")
+    if len(configs) > tasks_max:
+        raise ConnectError(f"{connector} planned {len(configs)} tasks, tasks.max is {tasks_max}")
+    for number, config in enumerate(configs):
+        if not isinstance(config, Mapping):
+            raise TypeError(f"task_configs of {connector}: the config of task {number} is {_kind(config)}, no dict")
+        for key, value in config.items():
+            if not (isinstance(key, str) and isinstance(value, str)):
+                # The value may be a secret.
+                raise TypeError(
+                    f"task_configs of {connector}: key {key!r} of task {number} has {_kind(value)}; keys and "
+                    "values must be of type str"
+                )
+
+
+def task_class_name(connector: str, plugin: ConnectorClass) -> str:
+    """Return the name of a plugin's task class: Kafka's own if the connector goes by Kafka's name."""
+    if connector.startswith(_KAFKAS) and connector.endswith("Connector"):
+        return connector.removesuffix("Connector") + "Task"
+    task: Any = getattr(plugin, "task_class", None)
+    return f"{task.__module__}:{task.__qualname__}" if isinstance(task, type) else repr(task)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"
