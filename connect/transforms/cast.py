@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from connect.api.schema import Schema, Type
 from connect.config import setting
 from connect.transforms.casts import TARGETS, caster
-from connect.transforms.fields import FillConfig, as_map, check_struct, struct_copy
-from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
+from connect.transforms.fields import FillConfig, as_map, check_struct, has_defaults, struct_copy
+from connect.transforms.parts import Edit, OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "casting types"
 
@@ -64,6 +64,10 @@ class Cast(PartTransform[CastConfig]):
             changed[name] = cast(changed.get(name))
         return changed
 
+    def plain_edit(self) -> Edit | None:
+        """Return the edit of maps, which casts the fields; None if the whole value is cast."""
+        return None if self._whole is not None else _edit(self._casts)
+
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema. Raises DataError if a field of its type cannot be cast."""
         if self._whole is not None:
@@ -85,7 +89,19 @@ class Cast(PartTransform[CastConfig]):
                 changed[name] = cast(changed.get(name))
             return changed
 
-        return Plan(schema, _of_struct(schema, fields, change), change)
+        edit = None if has_defaults(schema) else _edit(casts)
+        return Plan(schema, _of_struct(schema, fields, change), change, edit)
+
+
+def _edit(casts: Sequence[tuple[Any, Callable[[Any], Any]]]) -> Edit:
+    """Return the edit that casts the fields of these names."""
+
+    def edit(values: list[dict[str, Any]], records: Sequence[Any]) -> None:
+        for name, cast in casts:
+            for value in values:
+                value[name] = cast(value.get(name))
+
+    return edit
 
 
 def _cast_schema(basics: Schema, source: Schema, kind: Type) -> Schema:

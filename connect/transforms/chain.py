@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 from connect.api.records import SinkRecord, SourceRecord
 from connect.api.transform import Predicate, Transform
 from connect.errors import ConfigError, ConnectError
+from connect.transforms.batches import Batches
 from connect.transforms.declared import Declared, TransformConfig, examine, full_keys
 from connect.transforms.parts import Configured, copied
 
@@ -49,8 +51,14 @@ class _Step:
 class TransformChain:
     """The configured transforms of one task, in order. Its methods are called from one thread at a time."""
 
-    def __init__(self, steps: Sequence[_Step], plugins: Sequence[Transform | Predicate]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[_Step],
+        plugins: Sequence[Transform | Predicate],
+        batches: Batches | None = None,
+    ) -> None:
         self._steps = tuple(steps)
+        self._batches = batches
         self._applies = tuple(step.apply for step in steps)
         self._plugins = plugins
 
@@ -77,7 +85,9 @@ class TransformChain:
         steps = [
             _step(t, made, predicates, copy) for (t, made), copy in zip(transforms, before, strict=False)
         ]
-        return cls(steps, plugins)
+        conditions = [_condition(t.common, predicates) for t, _ in transforms]
+        batches = Batches.of([(made, c) for (_, made), c in zip(transforms, conditions, strict=True)])
+        return cls(steps, plugins, batches)
 
     @property
     def is_empty(self) -> bool:
@@ -95,6 +105,10 @@ class TransformChain:
         applies = self._applies
         if not applies:
             return list(records)
+        if self._batches is not None and len(records) > 1:
+            # The records themselves are not changed, so what fails is done again, one by one.
+            with suppress(Exception):
+                return self._batches.apply(records)
         results: list[R] = []
         append = results.append
         for record in records:
@@ -183,8 +197,9 @@ def _step(
     common = declared.common
     assert isinstance(common, TransformConfig)
     apply: _Apply = transform.change if isinstance(transform, Configured) else transform.apply
-    if common.predicate:
-        apply = _conditional(apply, predicates[common.predicate].test, not common.negate)
+    condition = _condition(common, predicates)
+    if condition is not None:
+        apply = _conditional(apply, condition)
     if isinstance(transform, Configured) and not follows_copy:
         apply = _on_copy(apply)
     return _Step(declared.alias, type(transform).__name__, apply)
@@ -195,13 +210,18 @@ def _on_copy(apply: _Apply) -> _Apply:
     return lambda record: apply(copied(record))
 
 
-def _conditional(apply: _Apply, test: Callable[[Any], bool], outcome: bool) -> _Apply:
-    """Return a function that applies a transform where `test` returns `outcome` (KIP-585)."""
+def _condition(common: object, predicates: Mapping[str, Predicate]) -> Callable[[Any], bool] | None:
+    """Return the condition of a transform, None if it has no predicate (KIP-585)."""
+    assert isinstance(common, TransformConfig)
+    if not common.predicate:
+        return None
+    test, outcome = predicates[common.predicate].test, not common.negate
+    return lambda record: bool(test(record)) is outcome
 
-    def conditional(record: Any) -> Any:
-        return apply(record) if bool(test(record)) is outcome else record
 
-    return conditional
+def _conditional(apply: _Apply, condition: Callable[[Any], bool]) -> _Apply:
+    """Return a function that applies a transform to records for which `condition` returns True."""
+    return lambda record: apply(record) if condition(record) else record
 
 
 def _text(value: object) -> str:

@@ -88,6 +88,11 @@ def struct_copy(schema: Schema, fill: bool, purpose: str) -> StructCopy:
     return copy_filled if fill else copy_checked
 
 
+def has_defaults(schema: Schema) -> bool:
+    """Return True if any field of a struct's schema has a default: copying then looks at each field."""
+    return any(field.default is not None for field in schema.fields.values())
+
+
 def field_value(value: Mapping[str, Any], name: str, schema: Schema, fill: bool) -> Any:
     """Return the value of a struct's field; with `fill`, its default instead of null."""
     result = value.get(name)

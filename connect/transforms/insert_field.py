@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ from connect.api.records import SinkRecord, SourceRecord
 from connect.api.schema import Schema
 from connect.config import setting
 from connect.errors import ConfigError, DataError
-from connect.transforms.fields import FillConfig, as_map, struct_copy, struct_of
-from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
+from connect.transforms.fields import FillConfig, as_map, has_defaults, struct_copy, struct_of
+from connect.transforms.parts import Edit, OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "field insertion"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -102,6 +102,18 @@ class InsertField(PartTransform[InsertFieldConfig]):
                 inserted[name] = item
         return inserted
 
+    def plain_edit(self) -> Edit:
+        """Return the edit of maps, which adds the fields."""
+        insertions = self._insertions
+
+        def edit(values: list[dict[str, Any]], records: Sequence[Any]) -> None:
+            for name, _, read, _ in insertions:
+                for value, item in zip(values, map(read, records), strict=True):
+                    if item is not None:
+                        value[name] = item
+
+        return edit
+
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema. Raises DataError if it has a field of such a name already."""
         insertions = self._insertions
@@ -119,7 +131,16 @@ class InsertField(PartTransform[InsertFieldConfig]):
                 inserted[name] = None if item is None else typed(item)
             return inserted
 
-        return Plan(schema, updated, change)
+        def edit(values: list[dict[str, Any]], records: Sequence[Any]) -> None:
+            for name, _, read, typed in insertions:
+                if typed is _same:
+                    for value, item in zip(values, map(read, records), strict=True):
+                        value[name] = item
+                else:
+                    for value, item in zip(values, map(read, records), strict=True):
+                        value[name] = None if item is None else typed(item)
+
+        return Plan(schema, updated, change, None if has_defaults(schema) else edit)
 
 
 class InsertFieldKey(InsertField, OnKey[InsertFieldConfig]):

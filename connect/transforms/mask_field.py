@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from connect.api.schema import DECIMAL, Schema, Type
 from connect.config import setting
 from connect.errors import DataError
-from connect.transforms.fields import FillConfig, as_map, distinct, non_empty, struct_copy
+from connect.transforms.fields import FillConfig, as_map, distinct, has_defaults, non_empty, struct_copy
 from connect.transforms.java_numbers import as_float32, parse_decimal, wrapped
-from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
+from connect.transforms.parts import Edit, OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "masking fields"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -70,6 +70,21 @@ class MaskField(PartTransform[MaskFieldConfig]):
             masked[name] = None if item is None else self._masked(item, name, None)
         return masked
 
+    def plain_edit(self) -> Edit:
+        """Return the edit of maps, which masks the fields."""
+        masked, is_replaced = self._masked, self.config.replacement is not None
+
+        def edit(values: list[dict[str, Any]], records: Sequence[Any]) -> None:
+            for name in self._names:
+                for value in values:
+                    item = value.get(name)
+                    if type(item) is str and not is_replaced:  # as nearly always
+                        value[name] = ""
+                    else:
+                        value[name] = None if item is None else masked(item, name, None)
+
+        return edit
+
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema, which stays as it is."""
         copy = struct_copy(schema, self.config.replace_null_with_default, _PURPOSE)
@@ -88,7 +103,18 @@ class MaskField(PartTransform[MaskFieldConfig]):
                     masked[name] = self._masked(item, name, field)
             return masked
 
-        return Plan(schema, schema, change)
+        def edit(values: list[dict[str, Any]], records: Sequence[Any]) -> None:
+            for name, mask in masks.items():
+                for value in values:
+                    if value.get(name) is not None:
+                        value[name] = mask
+            for name, field in fields:
+                for value in values:
+                    item = value.get(name)
+                    if item is not None:
+                        value[name] = self._masked(item, name, field)
+
+        return Plan(schema, schema, change, None if has_defaults(schema) else edit)
 
     def _constants(self, fields: list[tuple[str, Schema]]) -> dict[str, Any]:
         """Return the masks of fields whose type alone says what they are; not those that raise DataError."""

@@ -8,8 +8,16 @@ from typing import Any
 from connect.api.schema import Schema
 from connect.config import setting
 from connect.errors import DataError
-from connect.transforms.fields import FillConfig, as_map, check_struct, distinct, struct_copy, struct_of
-from connect.transforms.parts import OnKey, OnValue, PartTransform, Plan
+from connect.transforms.fields import (
+    FillConfig,
+    as_map,
+    check_struct,
+    distinct,
+    has_defaults,
+    struct_copy,
+    struct_of,
+)
+from connect.transforms.parts import Edit, OnKey, OnValue, PartTransform, Plan
 
 _PURPOSE = "field replacement"
 
@@ -58,6 +66,23 @@ class ReplaceField(PartTransform[ReplaceFieldConfig]):
             fields.update(moved)
         return fields
 
+    def plain_edit(self) -> Edit | None:
+        """Return the edit of maps, which leaves out and renames fields; None where only some are kept."""
+        exclude, renames = self._exclude, self._renames
+        if self._include or renames.keys() & renames.values():
+            return None
+
+        def edit(values: list[dict[str, Any]], records: Sequence[Any]) -> None:
+            for name in exclude:
+                for value in values:
+                    value.pop(name, None)
+            for old, new in renames.items():
+                for value in values:
+                    if old in value:
+                        value[new] = value.pop(old)
+
+        return edit
+
     def planned(self, schema: Schema) -> Plan:
         """Return the plan of a schema. Raises DataError if two fields would get one name."""
         check_struct(schema, _PURPOSE)
@@ -71,7 +96,8 @@ class ReplaceField(PartTransform[ReplaceFieldConfig]):
         fields = dict(zip(targets, remaining.values(), strict=True))
         copy = struct_copy(struct_of(schema, remaining), self.config.replace_null_with_default, _PURPOSE)
         select = self._selected
-        return Plan(schema, struct_of(schema, fields), lambda value, record: select(copy(value)))
+        edit = None if has_defaults(schema) else self.plain_edit()
+        return Plan(schema, struct_of(schema, fields), lambda value, record: select(copy(value)), edit)
 
 
 class ReplaceFieldKey(ReplaceField, OnKey[ReplaceFieldConfig]):

@@ -50,6 +50,14 @@ class RegexRouter(Configured[RegexRouterConfig]):
         record.topic = self._topics.get(topic) or self._route(topic)
         return record
 
+    def change_many(self, records: list[R]) -> list[R]:
+        """Change the topics of the records, and return them."""
+        topics = self._topics
+        for record in records:
+            topic = record.topic
+            record.topic = topics.get(topic) or self._route(topic)
+        return records
+
     def _route(self, topic: str) -> str:
         """Return the new topic, and put it into the cache.
 
