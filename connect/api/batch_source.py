@@ -15,7 +15,7 @@ from connect.api.source_context import SourceTaskContext
 
 
 class RawBatch(NamedTuple):
-    """One record batch (magic 2) for one partition, and the place in the source behind it.
+    """A record batch (magic 2) for one partition, and the place in the source behind it.
 
     `data` is the whole batch, its header included; the CRC has to be right. Control batches are refused:
     leave them out. Batches with gaps (of compacted topics) and with log append time are taken: the worker

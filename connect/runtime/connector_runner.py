@@ -58,8 +58,8 @@ class ConnectorRunner:
     async def plan(self) -> list[dict[str, str]]:
         """Return the task configs that the plugin plans, with the connector's variables in place.
 
-        Each names its `task.class`, as Kafka's do. Raises ConnectError for more than `tasks.max`, TypeError for
-        what is no list of mappings from texts to texts.
+        Each names its `task.class`, as Kafka's do. Raises ConnectError for more than `tasks.max`, and
+        TypeError if they are no list of mappings from texts to texts.
         """
         assert self._connector is not None
         tasks_max = self._checked.tasks_max

@@ -16,7 +16,7 @@ _KAFKAS = "org.apache.kafka.connect."
 def check_plan(configs: Any, connector: str, tasks_max: int) -> None:
     """Return if a plugin's task configs can be stored.
 
-    Raises ConnectError for more than `tasks_max`, TypeError for what is no list of mappings from texts to texts.
+    Raises ConnectError for more than `tasks_max`, TypeError if they are no list of mappings of texts to texts.
     """
     if not isinstance(configs, (list, tuple)):
         raise TypeError(f"task_configs of {connector} returned {_kind(configs)}; a list of dicts is needed")
@@ -24,7 +24,9 @@ def check_plan(configs: Any, connector: str, tasks_max: int) -> None:
         raise ConnectError(f"{connector} planned {len(configs)} tasks, tasks.max is {tasks_max}")
     for number, config in enumerate(configs):
         if not isinstance(config, Mapping):
-            raise TypeError(f"task_configs of {connector}: the config of task {number} is {_kind(config)}, no dict")
+            raise TypeError(
+                f"task_configs of {connector}: the config of task {number} is {_kind(config)}, no dict"
+            )
         for key, value in config.items():
             if not (isinstance(key, str) and isinstance(value, str)):
                 # The value may be a secret.

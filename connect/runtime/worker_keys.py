@@ -15,7 +15,6 @@ NOT_USED: Mapping[str, str] = {
     "bootstrap.resolve.timeout.ms": _OF_CLIENTS,
     "client.dns.lookup": _OF_CLIENTS,
     "connections.max.idle.ms": _OF_CLIENTS,
-    "exactly.once.source.support": "exactly-once sources need `millstream connect distributed`",
     "metadata.cluster.check.enable": _OF_CLIENTS,
     "metadata.recovery.rebootstrap.trigger.ms": _OF_CLIENTS,
     "metadata.recovery.strategy": _OF_CLIENTS,

@@ -1,4 +1,4 @@
-"""A running source task of record batches: what is sent as it is, what is built again, and what is refused."""
+"""A running source task of record batches: what is sent as it is, is built again, or is refused."""
 
 import asyncio
 import json

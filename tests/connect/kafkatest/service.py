@@ -1,7 +1,7 @@
 """ConnectService: what the service class of Kafka's system tests does, over workers of ours.
 
-The scenarios of this folder are those of kafkatest's `connect_rest_test` and `connect_distributed_test`: the same
-requests to the REST interface, each to any worker, in the same order, with the same conditions.
+The scenarios of this folder are those of kafkatest's `connect_rest_test` and `connect_distributed_test`: the
+same requests to the REST interface, each to any worker, in the same order, with the same conditions.
 """
 
 from __future__ import annotations

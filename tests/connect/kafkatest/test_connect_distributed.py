@@ -1,7 +1,7 @@
 """The scenarios of kafkatest's `connect_distributed_test`, for each protocol of a group.
 
-Its rows of broker versions are left out: the clients' tests have those. `test_broker_compatibility` on our own broker
-is what the file source and sink show here.
+Its rows of broker versions are left out: the clients' tests have those. `test_broker_compatibility` on our own
+broker is what the file source and sink show here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def test_restart_failed_connector(service: ConnectService, kit: WorkerKit, name:
 
 @pytest.mark.parametrize("path", ["tasks/0/restart", "restart?onlyFailed=false&includeTasks=true"])
 @pytest.mark.parametrize("kind", ["Source", "Sink"])
-def test_restart_failed_task(service: ConnectService, kit: WorkerKit, name: str, topic: str, kind: str, path: str):
+def test_restart_failed_task(
+    service: ConnectService, kit: WorkerKit, name: str, topic: str, kind: str, path: str
+):
     """`test_restart_failed_task` and `test_restart_connector_and_tasks_failed_task`."""
     service.create(verifiable_source(f"{name}-feed", topic))
     service.wait_until(lambda: service.is_in("RUNNING", f"{name}-feed"))

@@ -51,9 +51,7 @@ def test_the_whole_life_of_a_file_source_and_sink(service: ConnectService, topic
         assert set(config) <= {each["definition"]["name"] for each in report["configs"]}
     service.create(source)
     service.create(sink)
-    service.wait_until(
-        lambda: set(service.rest("/connectors")) == {"local-file-source", "local-file-sink"}
-    )
+    service.wait_until(lambda: set(service.rest("/connectors")) == {"local-file-source", "local-file-sink"})
     first.write_text("".join(f"{line}\n" for line in FIRST))
     service.wait_until(lambda: lines_of(output) == set(FIRST))
 
