@@ -102,6 +102,24 @@ class SourceConformance:
         again.stop()
         assert sorted(numbers) == list(range(10)), f"read {sorted(numbers)} after the crash, wanted 0 to 9"
 
+    def test_exactly_once_where_claimed(self, folder: Path) -> None:
+        """A source that claims exactly-once support gives each record once, whichever polls a crash undoes.
+
+        As in a worker with `transaction.boundary=poll`, a poll's records and offsets count together or not at
+        all. Each poll is undone once, by a crash, before it counts.
+        """
+        if not self.connector().exactly_once_support(self.config(folder)):
+            pytest.skip("exactly_once_support claims nothing")
+        self.add(folder, range(25))
+        run = SourceRun(self.connector, self.config(folder))
+        numbers: list[int] = []
+        while run.poll():
+            run = run.again()
+            numbers += [self.number(record) for record in run.poll()]
+            run.commit()
+        run.stop()
+        assert numbers == list(range(25)), f"read {numbers} in transactions, wanted 0 to 24 once, in order"
+
     def test_each_offset_is_a_place_to_resume_from(self, folder: Path) -> None:
         """From the offset of each record, all later records are read, and none before it twice."""
         self.add(folder, range(6))

@@ -14,11 +14,11 @@ from tests.support.ports import free_port
 pytestmark = needs_jar("connect-runtime")
 
 
-def start_java(group: ConnectGroup) -> str:
-    """Start Kafka's worker in a group and return its address."""
+def start_java(group: ConnectGroup, plugin: str = "CountingSource") -> str:
+    """Start Kafka's worker in a group, with a plugin of tests/java, and return its address."""
     url = f"http://127.0.0.1:{free_port()}"
     file = group.write_settings(url)
-    class_path = f"{LIBS}/*:{classes_of('CountingSource', LIBS)}"
+    class_path = f"{LIBS}/*:{classes_of(plugin, LIBS)}"
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
     with group.log(url).open("ab") as log:
         group.workers[url] = subprocess.Popen(
