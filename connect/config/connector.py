@@ -9,6 +9,7 @@ from typing import Any, Literal
 from connect.config.checks import at_least, one_of
 from connect.config.declaration import Config
 from connect.config.errors import ErrorsConfig
+from connect.config.placement import PlacementConfig
 from connect.config.rate_limit import RateLimitConfig
 from connect.config.setting import setting
 from kafka_client.errors import ConfigError
@@ -57,7 +58,7 @@ class ConnectorConfig(Config):
     )
 
 
-class SourceConfig(RateLimitConfig, ErrorsConfig, ConnectorConfig):
+class SourceConfig(PlacementConfig, RateLimitConfig, ErrorsConfig, ConnectorConfig):
     """Settings of every source connector."""
 
     topic_creation_groups: list[str] = setting(
@@ -97,7 +98,7 @@ class SourceConfig(RateLimitConfig, ErrorsConfig, ConnectorConfig):
     )
 
 
-class SinkConfig(RateLimitConfig, ErrorsConfig, ConnectorConfig):
+class SinkConfig(PlacementConfig, RateLimitConfig, ErrorsConfig, ConnectorConfig):
     """Settings of every sink connector."""
 
     topics: list[str] = setting("The topics to read.", default=[], importance="HIGH", group="Common")

@@ -8,7 +8,12 @@ from typing import Any
 from connect.config.declaration import Config
 from connect.config.setting import setting
 
-LIVE_KEYS = frozenset(("rate.limit.records.per.second", "rate.limit.bytes.per.second"))
+LIVE_KEYS = frozenset(
+    (
+        *("rate.limit.records.per.second", "rate.limit.bytes.per.second"),
+        *("placement.pin", "placement.spread"),
+    )
+)
 """Settings of connectors that take effect at once; a change of only these restarts nothing."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from connect.config import setting
 from connect.config.checks import at_least, one_of
@@ -94,6 +94,21 @@ class DistributedConfig(WorkerConfig):
         default="sessioned",
         importance="LOW",
         check=_mode,
+    )
+    placement: Literal["count", "load"] = setting(
+        "How the leader places tasks: by their number, as in Kafka, or by their measured load, within "
+        "connectors' `placement.pin` and `placement.spread`.",
+        default="count",
+        importance="LOW",
+    )
+    placement_labels: list[str] = setting(
+        "Labels of this worker, such as `zone=a`, for `placement.pin`.", default=[], importance="LOW"
+    )
+    placement_interval_ms: int = setting(
+        "How often the leader looks at the loads, with `placement=load`.",
+        default=300_000,
+        importance="LOW",
+        check=at_least(1000),
     )
     worker_sync_timeout_ms: int = setting(
         "How long a worker that lacks configs may take to read them before it leaves the group.",

@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from connect.distributed.placement_facts import PlacementFacts, rules_of
 from connect.errors import MillstreamError
 from connect.group import Assignment, CooperativeAssignor, Unit, WorkerState, assign_eagerly
+from connect.group.load_assignor import LoadAssignor
 from connect.group.messages import CONFIG_MISMATCH
 from connect.group.units import CONNECTOR
 from connect.herder import Herder
@@ -30,10 +32,13 @@ class Configs(Protocol):
 class Leader:
     """The leader's part of a member. `url` is the address of its worker's REST interface."""
 
-    def __init__(self, herder: Herder, url: str, max_delay_ms: int) -> None:
+    def __init__(self, herder: Herder, url: str, max_delay_ms: int, *, by_load: bool = False) -> None:
+        """Make a leader; `by_load` if it places tasks by their load instead of their number."""
         self._herder = herder
         self._url = url
-        self._assignor = CooperativeAssignor(max_delay_ms, lambda: int(time.monotonic() * 1000))
+        kind = LoadAssignor if by_load else CooperativeAssignor
+        self._assignor = kind(max_delay_ms, lambda: int(time.monotonic() * 1000))
+        self._facts = PlacementFacts()
         self._owners: dict[Unit, str] = {}
 
     def owner_url(self, unit: Unit) -> str | None:
@@ -43,6 +48,16 @@ class Leader:
     def forget_owners(self) -> None:
         """Forget the owners, because another rebalance begins."""
         self._owners = {}
+
+    def unplaced(self) -> Mapping[Unit, str]:
+        """Return the tasks that no worker may have, with the reasons, by the last division made here."""
+        return self._assignor.unplaced if isinstance(self._assignor, LoadAssignor) else {}
+
+    def needs_division(self) -> bool:
+        """Return True if connectors' pins or spreads have changed since the last division."""
+        if not isinstance(self._assignor, LoadAssignor):
+            return False
+        return rules_of(self._herder.config.connectors) != self._assignor.facts.rules
 
     async def divide(
         self,
@@ -81,6 +96,9 @@ class Leader:
             for name, tasks in self._herder.units().items()
             for task in range(CONNECTOR, tasks)
         ]
+        if isinstance(self._assignor, LoadAssignor):
+            connectors = self._herder.config.connectors
+            self._assignor.facts = self._facts.update(states, units, connectors)
         if base.version == 0:
             loads = assign_eagerly(units, states)
             owners = {unit: member for member, load in loads.items() for unit in load}

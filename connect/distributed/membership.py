@@ -40,6 +40,10 @@ class Running(Protocol):
         """Do what follows a new assignment."""
         ...
 
+    def load_report(self) -> bytes:
+        """Return what this worker tells a leader that places by load; nothing if it does not."""
+        ...
+
 
 class WorkerGroup:
     """A worker's membership. Call `start`, then `close`."""
@@ -63,7 +67,8 @@ class WorkerGroup:
         self._local = local
         self._running = running
         self._url = url
-        self._leader = Leader(herder, url, config.scheduled_rebalance_max_delay_ms)
+        self._is_by_load = config.placement == "load"
+        self._leader = Leader(herder, url, config.scheduled_rebalance_max_delay_ms, by_load=self._is_by_load)
         self.rebalances = RebalanceMetrics()
         self._completed = -1
         """The last generation whose assignment came here."""
@@ -130,6 +135,10 @@ class WorkerGroup:
             raise Rebalancing("Cannot complete request momentarily: this worker has no assignment now")
         return None if self.is_leader else self.assignment.leader_url
 
+    def unplaced(self) -> Mapping[Unit, str]:
+        """Return the tasks that no worker may have, with the reasons; only a leader knows them."""
+        return self._leader.unplaced() if self.is_leader else {}
+
     def owner_url(self, unit: Unit) -> str | None:
         """Return the address of the worker that has a unit; only a leader knows it."""
         return self._leader.owner_url(unit) if self.is_leader else None
@@ -166,7 +175,8 @@ class WorkerGroup:
 
     def note_configs(self) -> None:
         """Join again if what was read of the config topic needs a rebalance."""
-        if self.assignment is not None and self._local.needs_rebalance():
+        is_due = self._local.needs_rebalance() or (self.is_leader and self._leader.needs_division())
+        if self.assignment is not None and is_due:
             self._member.request_rejoin()
         self._moved.set()
 
@@ -179,7 +189,12 @@ class WorkerGroup:
         self._leader.forget_owners()
         self._running.apply()
         await self._running.freed()
-        return WorkerState(url=self._url, config_offset=self._configs.offset, assignment=self.assignment)
+        return WorkerState(
+            url=self._url,
+            config_offset=self._configs.offset,
+            assignment=self.assignment,
+            report=self._running.load_report(),
+        )
 
     async def _divide(self, version: int, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         return await self._leader.divide(
@@ -209,6 +224,8 @@ class WorkerGroup:
             self._rejoin_in(_MISMATCH_SECONDS)
         elif assignment.delay_ms:
             self._rejoin_in(assignment.delay_ms / 1000)
+        elif self._is_by_load and self.is_leader:
+            self._rejoin_in(self._config.placement_interval_ms / 1000)
         await self._running.assigned(is_leader=self.is_leader)
         self.note_configs()
         asyncio.get_running_loop().call_soon(self._moved.set)

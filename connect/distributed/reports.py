@@ -47,6 +47,12 @@ class StatusReports:
         """Store that a unit is about to be restarted."""
         self._put(unit, State.RESTARTING, None, None)
 
+    def unplaced(self, unit: Unit, reason: str) -> None:
+        """Store that no worker may have a task, and why."""
+        stored = self._store.get(unit.connector, unit.task)
+        if stored is None or (stored.state, stored.trace) != (State.UNASSIGNED.value, reason):
+            self._put(unit, State.UNASSIGNED, reason, None)
+
     def delete(self, name: str) -> None:
         """Delete the statuses of a connector that there is no more, and of its topics."""
         for use in self._store.topics(name):

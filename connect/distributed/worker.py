@@ -20,6 +20,7 @@ from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
 from connect.distributed.exactly_once import ExactlyOnce
 from connect.distributed.fencing import ZombieFencing
+from connect.distributed.load_meter import LoadMeter, Usage
 from connect.distributed.local_runs import LocalRuns
 from connect.distributed.membership import WorkerGroup
 from connect.distributed.plans import PlanSender, Request
@@ -27,6 +28,7 @@ from connect.distributed.reports import StatusReports
 from connect.distributed.signatures import new_key
 from connect.errors import MillstreamError, Rebalancing
 from connect.group import Unit
+from connect.group.load_report import LoadReport
 from connect.herder import Herder, RestartRequest, Runs
 from connect.herder.restart_plan import RestartPlan
 from connect.runtime.clients import Clients
@@ -95,6 +97,7 @@ class DistributedWorker:
         self._tasks: dict[str, WorkerConnector] = {}
         self._checked: dict[str, CheckedConfig] = {}
         self._startings = Startings()
+        self._meter = LoadMeter()
         self._closing = AsyncExitStack()
         self._key_due = asyncio.Event()
         self._is_following = False
@@ -205,6 +208,24 @@ class DistributedWorker:
                     self.statuses.delete(name, task)
         if self.herder.config.session_key is None:
             self._key_due.set()
+        for unit, reason in self.group.unplaced().items():
+            self._reports.unplaced(unit, reason)
+
+    def load_report(self) -> bytes:
+        """Return this worker's labels and its tasks' loads, if it places by load."""
+        if self.config.placement != "load":
+            return b""
+        usages = (
+            (
+                Unit(name, task.setting.task_id),
+                id(task),
+                Usage(task.calls.cpu_seconds, task.rate.byte_count),
+            )
+            for name, connector in self._tasks.items()
+            for task in connector.tasks
+        )
+        costs = self._meter.measure(usages)
+        return LoadReport(labels=tuple(self.config.placement_labels), costs=costs).encode()
 
     def leader_url(self) -> str | None:
         """Return the leader's address, None if this worker leads. Raises Rebalancing if there is none now."""

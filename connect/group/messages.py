@@ -93,16 +93,19 @@ class WorkerState:
     """The offset in the config topic that it has read up to."""
     assignment: Assignment | None = field(default=None)
     """All that the worker has at present; None if it has never had an assignment."""
+    report: bytes = b""
+    """A worker's `LoadReport`, if it places by load; Kafka's workers read over it."""
 
     def encode(self, version: int) -> bytes:
         """Encode the state for the protocol of this version."""
         state = _INT16.pack(version) + _string(self.url) + _INT64.pack(self.config_offset)
         if version == 0:
             return state
+        report = _INT32.pack(len(self.report)) + self.report if self.report else b""
         if self.assignment is None:
-            return state + _INT32.pack(-1)
+            return state + _INT32.pack(-1) + report
         assignment = replace(self.assignment, version=version).encode()
-        return state + _INT32.pack(len(assignment)) + assignment
+        return state + _INT32.pack(len(assignment)) + assignment + report
 
     @classmethod
     def decode(cls, data: bytes) -> WorkerState:
@@ -113,7 +116,8 @@ class WorkerState:
             raise ConnectError(f"a worker's state has the version {version}, which there is not")
         allocation = reader.bytes() if version > 0 and not reader.is_at_end else None
         assignment = None if allocation is None else Assignment.decode(allocation)
-        return cls(url=url, config_offset=config_offset, assignment=assignment)
+        report = reader.bytes() if version > 0 and not reader.is_at_end else None
+        return cls(url=url, config_offset=config_offset, assignment=assignment, report=bytes(report or b""))
 
 
 def _string(text: str) -> bytes:

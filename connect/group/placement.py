@@ -1,7 +1,7 @@
 """Placement of tasks by their measured load, within each connector's pins and spread. Pure functions.
 
-A task is moved only if the heaviest worker carries much more than the lightest, and only where that makes
-the heavier of the two lighter. So with steady loads a second look moves nothing.
+A task is moved only if the heaviest worker carries much more than the lightest. The move has to make the
+heavier of two workers lighter. So with steady loads a second look moves nothing.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def misplaced(loads: Loads, facts: Facts) -> Loads:
     """Return the tasks that are against their connector's rule where they are."""
     wrong: Loads = {}
     for worker, load in loads.items():
-        kept: list[Unit] = []
+        rightful: list[Unit] = []
         for unit in sorted(of_kind(load, connectors=False)):
-            if facts.may_have(kept, unit, worker):
-                kept.append(unit)
+            if facts.may_have(rightful, unit, worker):
+                rightful.append(unit)
             else:
                 wrong.setdefault(worker, []).append(unit)
     return wrong

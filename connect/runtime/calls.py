@@ -42,6 +42,8 @@ class PluginCalls:
         """Start time of each call that has not returned."""
         self._concurrent: list[PluginCalls] = []
         """Interrupting calls, some of which may not have returned either."""
+        self.cpu_seconds = 0.0
+        """The CPU time of plain methods, in the task's own thread."""
 
     def statistics(self) -> dict[str, float]:
         """Return the number of calls that have not returned, abandoned or not, its bound and the oldest's
@@ -181,10 +183,12 @@ class PluginCalls:
             outcome: Any = None
             failure: BaseException | None = None
             if not future.cancelled():
+                began = time.thread_time()
                 try:
                     outcome = function()
                 except BaseException as e:
                     failure = e
+                self.cpu_seconds += time.thread_time() - began
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._returned, number, future, outcome, failure)
 

@@ -26,8 +26,11 @@ class TaskRate:
     Before its work the task waits while `delay` is above 0; then it counts the work by `take`.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, measures_bytes: bool = False) -> None:
         self._clock = clock
+        self._measures_bytes = measures_bytes
+        self.byte_count = 0
+        """Bytes of keys and values so far, if they are measured."""
         self._records = TokenBucket(clock)
         self._bytes = TokenBucket(clock)
         self._changed = asyncio.Event()
@@ -64,10 +67,12 @@ class TaskRate:
         self._changed.set()
 
     def take(self, records: int, sizes: Iterable[int]) -> None:
-        """Count records and the sizes of their keys and values, which are read only if bytes are limited."""
+        """Count records and the sizes of their keys and values, which are read only if they matter."""
         self._records.take(records)
-        if self._bytes.rate is not None:
-            self._bytes.take(sum(sizes))
+        if self._bytes.rate is not None or self._measures_bytes:
+            total = sum(sizes)
+            self.byte_count += total
+            self._bytes.take(total)
 
     def delay(self) -> float:
         """Return the seconds until the task may go on; 0 for now."""

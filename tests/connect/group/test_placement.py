@@ -85,17 +85,17 @@ def test_it_comes_to_rest_within_the_rules_whatever_the_loads(before, after, rul
 @given(COSTS, st.integers(2, 4))
 def test_a_move_never_makes_the_heaviest_worker_heavier(costs, workers):
     units = tasks("r", len(costs))
-    known = facts(costs, units)
+    measured = facts(costs, units)
     loads = {worker: units[n::workers] for n, worker in enumerate(WORKERS[:workers])}
-    before = carried_by(loads, known)
-    planned = moves(loads, known)
+    before = carried_by(loads, measured)
+    planned = moves(loads, measured)
     moved = {
         worker: [u for u in load if u not in planned] + [u for u, to in planned.items() if to == worker]
         for worker, load in loads.items()
     }
-    after = carried_by(moved, known)
+    after = carried_by(moved, measured)
     assert max(after.values()) <= max(before.values()) + 1e-9
-    assert moves(moved, known) == {}, "a second look moves nothing"
+    assert moves(moved, measured) == {}, "a second look moves nothing"
 
 
 def test_one_heavy_task_moves_the_others_and_not_itself_back_and_forth():
