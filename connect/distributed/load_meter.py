@@ -15,7 +15,7 @@ _SECONDS_MIN = 10.0
 
 
 class Usage(NamedTuple):
-    """What a task has used since it began."""
+    """The resources that a task has used since it began."""
 
     cpu_seconds: float
     """Time of its thread."""
@@ -28,7 +28,7 @@ class LoadMeter:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen: dict[tuple[Unit, int], tuple[float, Usage]] = {}
+        self._usages: dict[tuple[Unit, int], tuple[float, Usage]] = {}
         self._costs: dict[tuple[Unit, int], float] = {}
 
     def measure(self, tasks: Iterable[tuple[Unit, int, Usage]]) -> Mapping[Unit, float]:
@@ -39,12 +39,12 @@ class LoadMeter:
         now = self._clock()
         running = {(unit, run): usage for unit, run, usage in tasks}
         for key, usage in running.items():
-            since, before = self._seen.setdefault(key, (now, usage))
+            since, before = self._usages.setdefault(key, (now, usage))
             seconds = now - since
             if seconds >= _SECONDS_MIN:
                 moved = (usage.byte_count - before.byte_count) / BYTES_OF_A_CORE
                 self._costs[key] = (usage.cpu_seconds - before.cpu_seconds + moved) / seconds
-                self._seen[key] = now, usage
-        self._seen = {key: each for key, each in self._seen.items() if key in running}
+                self._usages[key] = now, usage
+        self._usages = {key: each for key, each in self._usages.items() if key in running}
         self._costs = {key: cost for key, cost in self._costs.items() if key in running}
         return {unit: cost for (unit, _), cost in self._costs.items()}

@@ -26,7 +26,13 @@ def test_a_pinned_connector_moves_to_its_worker_and_waits_for_one(group, topic):
     first = group.start()
     group.settings["placement.labels"] = "zone=b"
     second = group.start()
-    config = {"connector.class": "DatagenSource", "topic": topic, "rate": "10", "placement.pin": "zone=b"}
+    config = {
+        "connector.class": "DatagenSource",
+        "topic": topic,
+        "rate": "10",
+        "quickstart": "users",
+        "placement.pin": "zone=b",
+    }
     group.do("PUT", f"{first}/connectors/c/config", config)
     there = second.partition("://")[2]
     group.wait_until(lambda: group.owners(first, "c") == {"c": [there]})
