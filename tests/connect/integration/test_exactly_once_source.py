@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from connect.distributed.fencing import fence_producer
 from kafka_client import Admin, BatchFetcher, Client
 from tests.support.connect_group import ConnectGroup
 
@@ -176,3 +177,46 @@ def test_a_connectors_own_offset_topic_is_in_its_transactions(group, kit, topic,
     group.wait_until(lambda: group.status(url, "c").get("tasks") == [])
     group.do("DELETE", f"{url}/connectors/c/offsets")
     assert group.do("GET", f"{url}/connectors/c/offsets") == {"offsets": []}
+
+
+def test_a_leader_that_was_fenced_writes_nothing_until_its_group_confirms_it(group, kit, topic, tmp_path):
+    """Another producer with the leader's transactional id refuses its next write; then it claims again."""
+    path = tmp_path / "rows.csv"
+    write_rows(path, 0, 20)
+    url = group.start()
+    group.do("PUT", f"{url}/connectors/c/config", source(kit, path, topic))
+    group.wait_until(lambda: len(group.owners(url, "c")["c"]) == 1)
+
+    async def take_over() -> None:
+        async with Client(group.settings["bootstrap.servers"]) as client:
+            await fence_producer(client, f"connect-cluster-{group.name}")
+
+    asyncio.run(take_over())
+    status, answer = group.ask("PUT", f"{url}/connectors/d/config", source(kit, path, f"{topic}-d"))
+    assert (status, "takes no writes now" in answer["message"]) == (409, True)
+    assert group.ask("GET", f"{url}/connectors/d")[0] == 404
+    group.do("PUT", f"{url}/connectors/d/config", source(kit, path, f"{topic}-d"))
+    group.wait_until(lambda: len(group.owners(url, "d")["d"]) == 1)
+    group.do("PUT", f"{url}/connectors/c/pause")
+
+
+def test_a_group_is_switched_on_by_rolling_restarts(group, kit, topic, tmp_path):
+    path = tmp_path / "rows.csv"
+    write_rows(path, 0, 50)
+    group.settings["exactly.once.source.support"] = "disabled"
+    urls = [group.start(), group.start()]
+    config = source(kit, path, topic) | {"exactly.once.support": "requested"}
+    group.do("PUT", f"{urls[0]}/connectors/c/config", config)
+    group.wait_until(lambda: topic_exists(group, topic) and count(group, topic) == 50)
+    done = 50
+    for support in ("preparing", "enabled"):
+        group.settings["exactly.once.source.support"] = support
+        for url in urls:
+            assert group.end(url, signal.SIGTERM) == 0
+            group.start(url)
+            write_rows(path, done, done + 50)
+            done += 50
+            group.wait_until(lambda done=done: count(group, topic) == done)
+    assert_each_once(group, topic, done)
+    written = records(group, group.settings["config.storage.topic"])[0]
+    assert (b"tasks-fencing-c", b'{"task-count":1}') in written
