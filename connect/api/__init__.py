@@ -8,6 +8,7 @@ A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and 
 from connect.api import schema
 from connect.api.batch_source import BatchSourceTask, RawBatch
 from connect.api.calls import MaybeAwaitable
+from connect.api.columnar_sink import ColumnarSinkTask, ColumnBatch
 from connect.api.errant_records import ErrantRecordReporter, Report
 from connect.api.generators import source
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
@@ -24,6 +25,8 @@ from kafka_client import RecordMetadata, TopicPartition
 
 __all__ = [
     "BatchSourceTask",
+    "ColumnBatch",
+    "ColumnarSinkTask",
     "Config",
     "ConfigError",
     "ConnectError",

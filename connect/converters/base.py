@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from connect.api.schema import Schema
 from connect.config import Config
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class SchemaAndValue(NamedTuple):
@@ -48,6 +51,14 @@ class Converter:
     ) -> Sequence[tuple[Schema | None, Any]]:
         """Return pairs of schema and value for a batch; override this if a batch is cheaper."""
         return [self.to_connect(topic, data) for data in datas]
+
+    def to_arrow(self, topic: str, datas: pa.Array) -> pa.Array | None:
+        """Return the values of binary `datas` as an Arrow array, null for null; None if single values have to
+        be converted.
+
+        Sinks of columns use it. It has to agree with `to_connect`.
+        """
+        return None
 
 
 class HeaderConverter:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connect.api.schema import Schema, Type, bytes_
 from connect.converters.base import Converter, SchemaAndValue
 from connect.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SCHEMA = bytes_(optional=True)
 
@@ -37,3 +40,7 @@ class ByteArrayConverter(Converter):
     ) -> Sequence[tuple[Schema | None, Any]]:
         """Return the same bytes, with an optional bytes schema."""
         return list(zip(itertools.repeat(_SCHEMA), datas, strict=False))
+
+    def to_arrow(self, topic: str, datas: pa.Array) -> pa.Array | None:
+        """Return the same array."""
+        return datas

@@ -10,18 +10,22 @@ from __future__ import annotations
 import decimal
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from connect.api.schema import Schema
 from connect.config import Config, setting
 from connect.converters.base import Converter, SchemaAndValue
+from connect.converters.json_columns import JsonColumns
 from connect.converters.json_schemas import schema_from_json, schema_to_json
 from connect.converters.json_typed import typed_reader, typed_writer
 from connect.converters.json_values import DecimalFormat, from_json, has_decimals, to_json
 from connect.converters.json_zeros import without_leading_zeros
 from connect.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class JsonConverterConfig(Config):
@@ -84,6 +88,7 @@ class JsonConverter(Converter):
         self._writers: dict[int, tuple[Schema, _Writer]] = {}
         self._writers_max = settings.schemas_cache_size
         self._content = self._content_reader(settings.schema_content) if self._envelope else None
+        self._columns = JsonColumns()
         self._last: tuple[bytes, _Reader] | None = None
         """The start of the last envelope read, up to its payload. Most records of a topic have the same."""
 
@@ -165,6 +170,10 @@ class JsonConverter(Converter):
             raise DataError(f"record of topic {topic} does not fit its schema: {e}") from e
         except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as e:
             raise DataError(f"record of topic {topic} does not fit its schema: {e!r}") from e
+
+    def to_arrow(self, topic: str, datas: pa.Array) -> pa.Array | None:
+        """Return bare JSON objects as a struct array; None with schemas, and where single values differ."""
+        return None if self._envelope else self._columns.read(topic, datas)
 
     def _read(self, data: bytes) -> SchemaAndValue:
         if not self._envelope:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,9 @@ from connect.api.schema import Schema, string
 from connect.config import Config, setting
 from connect.converters.base import Converter, SchemaAndValue
 from connect.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SCHEMA = string(optional=True)
 _TEXTS = frozenset({str, type(None)})
@@ -76,6 +79,17 @@ class StringConverter(Converter):
         except UnicodeDecodeError:
             return super().to_connect_many(topic, datas)  # raises an error that names the topic
         return list(zip(itertools.repeat(_SCHEMA), texts, strict=False))
+
+    def to_arrow(self, topic: str, datas: pa.Array) -> pa.Array | None:
+        """Return the texts; None unless all of them are UTF-8."""
+        import pyarrow as pa
+
+        if not self._is_utf_8:
+            return None
+        try:
+            return datas.cast(pa.string())
+        except pa.ArrowInvalid:
+            return None
 
 
 def _is_utf_8(encoding: str) -> bool:

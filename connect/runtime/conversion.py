@@ -7,7 +7,7 @@ import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema
@@ -23,6 +23,9 @@ from connect.runtime.errors.stages import Stage, StageError, class_name
 from connect.runtime.worker_config import WorkerConfig
 from kafka_client import TopicPartition
 from kafka_client.records import Headers, NewRecord, Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Origins = Literal["none", "place", "raw"]
 """The content of a sink record's `origin`: nothing, its place in the log, or its place and bytes."""
@@ -136,6 +139,20 @@ class Conversion:
                 *(() if origins == "none" else (_origins(tp, records, with_raw=origins == "raw"),)),
             )
         )
+
+    def columns_from_log(
+        self, topic: str, keys: pa.Array, values: pa.Array
+    ) -> tuple[pa.Array, pa.Array] | None:
+        """Return binary keys and values as arrays of converted ones, or None if records have to be made."""
+        columns = self._value.to_arrow(topic, values)
+        if columns is None:
+            return None
+        converted = keys if keys.null_count == len(keys) else self._key.to_arrow(topic, keys)
+        return None if converted is None else (converted, columns)
+
+    def headers_from_log(self, topic: str, headers: Sequence[Headers]) -> list[tuple[Header, ...]]:
+        """Return the headers of records as a sink task takes them. Raises a converter's error."""
+        return [self._connect_headers(topic, each) if each else () for each in headers]
 
     def one_from_log(
         self, tp: TopicPartition, record: Record, timestamp_type: int, *, origins: Origins = "none"

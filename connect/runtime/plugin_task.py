@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connect.api.batch_source import BatchSourceTask
+from connect.api.columnar_sink import ColumnarSinkTask
 from connect.api.range_sink import RangeSinkTask
 from connect.api.sink import SinkTask
 from connect.api.source import SourceTask
 from connect.errors import ConfigError
 from connect.runtime.batch_source_task import WorkerBatchSourceTask
+from connect.runtime.columnar_sink_task import WorkerColumnarSinkTask
 from connect.runtime.plugins import ConnectorClass, connector_type
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
@@ -43,6 +45,8 @@ def make_plugin_task(
             made = WorkerSourceTask(setting, task, store, on_change=on_change)
         case "source", BatchSourceTask():
             made = WorkerBatchSourceTask(setting, task, store, on_change=on_change)
+        case "sink", ColumnarSinkTask():
+            made = WorkerColumnarSinkTask(setting, task, on_change=on_change)
         case "sink", SinkTask():
             made = WorkerSinkTask(setting, task, on_change=on_change)
         case "sink", RangeSinkTask():

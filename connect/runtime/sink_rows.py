@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from connect.api.records import Origin, SinkRecord
+from connect.api.records import Header, Origin, SinkRecord
 from connect.runtime.conversion import Conversion, Origins
 from connect.runtime.errors.stages import Stage, StageError
 from connect.transforms.chain import TransformChain, TransformError
 from kafka_client import TopicPartition
 from kafka_client.fetcher.parts import Part
-from kafka_client.records import Record
+from kafka_client.records import Headers, Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MEASURED_RECORDS = 1000
 _SAMPLE = 16
@@ -43,6 +47,20 @@ class SinkRows:
             self._transforms_singly = True
         return [each for record in records for each in self._transformed(record)]
 
+    def columns(
+        self, topic: str, keys: pa.Array, values: pa.Array, headers: Sequence[Headers] | None
+    ) -> tuple[pa.Array, pa.Array, list[tuple[Header, ...]]] | None:
+        """Return binary keys and values as converted arrays, and the headers, if any record has one.
+
+        None if records have to be made: for transforms, and for converters without columns.
+        """
+        columns = (
+            self._conversion.columns_from_log(topic, keys, values) if self._transforms.is_empty else None
+        )
+        if columns is None:
+            return None
+        return (*columns, self._conversion.headers_from_log(topic, headers or ()))
+
     def row(self, tp: TopicPartition, record: Record, timestamp_type: int) -> list[SinkRecord]:
         """Return the records for `put` that one record becomes. Raises StageError."""
         converted = self._conversion.one_from_log(tp, record, timestamp_type, origins=self._origins)
@@ -73,6 +91,11 @@ class SinkBatch:
         """The records for `put`; None before they are prepared."""
         self.prepared_at = 0.0
         """Monotonic seconds at which `put` could begin last."""
+
+    @property
+    def count(self) -> int:
+        """The number of records for `put`."""
+        return len(self.records or ())
 
     def prepared(self) -> list[SinkRecord]:
         """Return the records for `put`. Raises BatchFailed if a record fails."""

@@ -37,7 +37,7 @@ from connect.runtime.tolerance import Skipped, Tolerance
 from connect.transforms.chain import TransformChain
 from kafka_client import Consumer, Fetched, TopicPartition
 from kafka_client.errors import BROKER_AWAY, RebalanceNeeded, UnreadableBatch
-from kafka_client.fetcher.parts import Part
+from kafka_client.fetcher.parts import OnUnreadable, Part
 from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ class WorkerSinkTask(WorkerTask):
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._task = task
+        self._put_records: Callable[[Any], Any] = task.put
         self._plugin_statistics = PluginStatistics(self.name, task)
         self._context = SinkTaskContext(
             connector=setting.connector, task_id=setting.task_id, request_commit=self.request_commit
@@ -158,18 +159,28 @@ class WorkerSinkTask(WorkerTask):
         assert self._tolerance is not None
         skipped = Skipped()
         self._note_topic(fetched.tp.topic)
-        for whole in fetched.parts(self._part_records, on_unreadable=self._tolerance.on_unreadable(skipped)):
-            for part in self._pieces(whole):
-                await self._keep_rate(self._between_puts)
-                if not await self._deliver_part(fetched, part, self._tolerance, skipped):
-                    return
-                self.rate.take(len(part.records), sizes(part.records, 2))
-                await self._between_puts()
+        for part in self._parts(fetched, self._tolerance.on_unreadable(skipped)):
+            await self._keep_rate(self._between_puts)
+            if not await self._deliver_part(fetched, part, self._tolerance, skipped):
+                return
+            self.rate.take(len(part.records), self._sizes(part))
+            await self._between_puts()
 
-    def _pieces(self, whole: Part) -> Iterator[Part]:
-        """Yield a part in pieces for `put`, none larger than a second of the rate limits."""
-        for piece in self.rate.pieces(whole):
-            yield from bounded(piece, self._part_bytes)
+    def _parts(self, fetched: Fetched, on_unreadable: OnUnreadable | None) -> Iterator[Part]:
+        """Yield the records that were fetched, as many at a time as one `put` gets.
+
+        No part is larger than a second of the rate limits.
+        """
+        for whole in fetched.parts(self._part_records, on_unreadable=on_unreadable):
+            for piece in self.rate.pieces(whole):
+                yield from bounded(piece, self._part_bytes)
+
+    def _sizes(self, part: Part) -> Iterable[int]:
+        """Return the bytes of a part's keys and values, in any number of pieces."""
+        return sizes(part.records, 2)
+
+    def _new_batch(self, tp: TopicPartition, part: Part) -> SinkBatch:
+        return SinkBatch(self._rows, tp, part)
 
     async def _deliver_part(
         self, fetched: Fetched, part: Part, tolerance: Tolerance, skipped: Skipped
@@ -179,7 +190,7 @@ class WorkerSinkTask(WorkerTask):
         Return False if a rebalance or seek has made the records invalid. `skipped` are the batches that were
         skipped in this part so far.
         """
-        batch = SinkBatch(self._rows, fetched.tp, part)
+        batch = self._new_batch(fetched.tp, part)
         backoff = new_backoff()
         tried = False
         while True:
@@ -264,10 +275,10 @@ class WorkerSinkTask(WorkerTask):
         self._context.topic_ids[tp.topic] = fetched.topic_id
         self._context.positions[tp] = self._next[tp]
         if part.records:
-            await self._calls.call_prepared(self._task.put, batch.prepared)
-            if batch.records:
+            await self._calls.call_prepared(self._put_records, batch.prepared)
+            if batch.count:
                 self.metrics.put.record(time.monotonic() - batch.prepared_at)
-                self.metrics.record_put(len(batch.records))
+                self.metrics.record_put(batch.count)
         self._next[tp] = part.next_offset
 
     def _seek(self, tp: TopicPartition, offset: int) -> None:

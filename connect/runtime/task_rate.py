@@ -103,6 +103,15 @@ class TaskRate:
             rest = rest._replace(records=rest.records[count:])
         yield from self._byte_pieces(rest)
 
+    def bound(self, records: int, size: int) -> tuple[int, int]:
+        """Return these numbers of records and bytes, or those of one second if they are smaller."""
+        rates = self._records.rate, self._bytes.rate
+        most = [
+            limit if rate is None else min(limit, max(1, int(rate)))
+            for limit, rate in zip((records, size), rates, strict=True)
+        ]
+        return most[0], most[1]
+
     def _byte_pieces(self, part: Part) -> Iterator[Part]:
         rate = self._bytes.rate
         if rate is None:

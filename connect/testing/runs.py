@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from connect.api.batch_source import BatchSourceTask, RawBatch
+from connect.api.columnar_sink import ColumnarSinkTask
 from connect.api.records import SinkRecord, SourceRecord
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask, SourceTaskContext
@@ -252,9 +253,16 @@ class SinkRun:
             r for r in records if r.offset >= rewinds.get(TopicPartition(r.topic, r.partition), r.offset)
         ]
         if records:
-            self._call(self.task.put, records)
+            self._call(*self._put_call(records))
         for record in records:
             self._next[TopicPartition(record.topic, record.partition)] = record.offset + 1
+
+    def _put_call(self, records: Sequence[SinkRecord]) -> tuple[Any, Any]:
+        if isinstance(self.task, ColumnarSinkTask) and self.task.takes_columns:
+            from connect.runtime.columnar.from_records import column_batches
+
+            return self.task.put_columns, column_batches(records)
+        return self.task.put, records
 
     def flush(self) -> dict[TopicPartition, int]:
         """Flush, and return the offsets a worker would commit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 
-from connect.api import SinkRecord, TopicPartition
+from connect.api import ColumnBatch, SinkRecord, TopicPartition
 
 _NO_ID = bytes(16)
 """The topic id of brokers without topic ids, and of tests without a broker."""
@@ -24,10 +24,19 @@ class Buffer:
         """The topic in the records, which a transform may have changed: the folder's name."""
         self.begin, self.end = begin, end
         self.records: list[SinkRecord] = []
+        self.columns: list[ColumnBatch] = []
+        """The records of a columnar format, in place of `records`."""
+        self.last_offset = begin - 1
+        """The offset of the last record."""
         self.bytes = 0
         """The size of the values as JSON, counted only for `file.bytes.max`."""
         self.created_at = time.monotonic()
         self._topic_id = topic_id
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return len(self.records) + sum(map(len, self.columns))
 
     def name(self, suffix: str) -> str:
         """Return the file's name: topic, partition, first offset, and the topic's id.

@@ -13,22 +13,34 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from connect.api import ConnectError, SinkConnector, SinkRecord, SinkTask, TopicPartition
+from connect.api import (
+    ColumnarSinkTask,
+    ColumnBatch,
+    ConnectError,
+    SinkConnector,
+    SinkRecord,
+    TopicPartition,
+)
 from plugins.files.buffers import Buffer, source_of
 from plugins.files.claims import Claim
 from plugins.files.config import FilesSinkConfig
-from plugins.files.writers import Writer, avro_writer, json_writer, parquet_writer, size_of
+from plugins.files.parquet import ColumnWriter, parquet_writer
+from plugins.files.writers import Writer, avro_writer, json_writer, size_of
 
 Key = tuple[TopicPartition, str]
 """The partition that records were read from, and the topic in the records."""
 
 
-class FilesSinkTask(SinkTask):
-    """A task that buffers records per partition and writes them to a file at each cut."""
+class FilesSinkTask(ColumnarSinkTask):
+    """A task that buffers records per partition and writes them to a file at each cut.
+
+    Parquet files are written from columns, other files from records.
+    """
 
     def __init__(self) -> None:
         self._claims: dict[TopicPartition, Claim] = {}
@@ -41,16 +53,22 @@ class FilesSinkTask(SinkTask):
         self._folder = Path(self._config.path)
         self._records_max = self._config.file_records_max
         self._write: Writer
+        self._write_columns: ColumnWriter
         if self._config.format == "json":
             self._suffix, self._write = "jsonl", json_writer(self._config)
         elif self._config.format == "avro":
             self._suffix, self._write = "avro", avro_writer(self._config)
         else:
-            self._suffix, self._write = "parquet", parquet_writer(self._config)
+            self._suffix, self._write_columns = "parquet", parquet_writer(self._config)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise ConnectError(f"{self._folder} cannot be made: {e.strerror}") from e
+
+    @property
+    def takes_columns(self) -> bool:
+        """True for Parquet."""
+        return self._config.format == "parquet"
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         """Claim the partitions, which removes their earlier owners' unfinished files."""
@@ -64,7 +82,7 @@ class FilesSinkTask(SinkTask):
         """Return the counts of claims and of buffered records, and the bound of a partition's records."""
         return {
             "claims": len(self._claims),
-            "held_records": sum(len(buffer.records) for buffer in list(self._buffers.values())),
+            "held_records": sum(buffer.count for buffer in list(self._buffers.values())),
             "partition_held_records_max": self._records_max,
         }
 
@@ -75,11 +93,28 @@ class FilesSinkTask(SinkTask):
             offset = record.offset
             if not last < offset < end or record.partition != partition or record.topic != topic:
                 topic, partition = record.topic, record.partition
-                buffer = self._buffer(record)
+                buffer = self._buffer(source_of(record), topic, offset)
                 end = buffer.end
             buffer.records.append(record)
-            last = offset
-        self._ask_for_commit(records)
+            buffer.last_offset = last = offset
+        if self._config.file_bytes_max and records:
+            buffer.bytes += size_of(records)
+        self._ask_for_commit()
+
+    def put_columns(self, batches: Sequence[ColumnBatch]) -> None:
+        """Buffer columns. Write the files that are complete."""
+        for batch in batches:
+            offsets, start = batch.offsets.to_numpy(), 0
+            while start < len(batch):
+                buffer = self._buffer(batch.source, batch.topic, int(offsets[start]))
+                stop = bisect_left(offsets, buffer.end, start)
+                part = batch.slice(start, stop)
+                buffer.columns.append(part)
+                buffer.last_offset = int(offsets[stop - 1])
+                if self._config.file_bytes_max:
+                    buffer.bytes += part.values.get_total_buffer_size() * len(part) // len(batch)
+                start = stop
+        self._ask_for_commit()
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
         """Write the files that are due, and return the offsets before the others.
@@ -116,28 +151,25 @@ class FilesSinkTask(SinkTask):
         """Close the partitions that are still open."""
         self.close(list(self._claims))
 
-    def _buffer(self, record: SinkRecord) -> Buffer:
+    def _buffer(self, tp: TopicPartition, topic: str, offset: int) -> Buffer:
         """Return the buffer that takes the record. A buffer that cannot is written out before."""
-        tp, offset, size = source_of(record), record.offset, self._records_max
-        key = (tp, record.topic)
+        size = self._records_max
+        key = (tp, topic)
         buffer = self._buffers.get(key)
         if buffer is not None:
-            if buffer.records[-1].offset < offset < buffer.end:
+            if buffer.last_offset < offset < buffer.end:
                 return buffer
             self._write_out(key)
         block = offset - offset % size
         # A position behind the record is that of a topic which was made again meanwhile.
         begin = max(block, min(offset, self.context.positions.get(tp, offset)))
         topic_id = self.context.topic_ids.get(tp.topic, bytes(16))
-        self._buffers[key] = buffer = Buffer(tp, record.topic, topic_id, begin, block + size)
+        self._buffers[key] = buffer = Buffer(tp, topic, topic_id, begin, block + size)
         return buffer
 
-    def _ask_for_commit(self, records: Sequence[SinkRecord]) -> None:
+    def _ask_for_commit(self) -> None:
         """Ask for a commit if a file is due before the next one."""
         config = self._config
-        if config.file_bytes_max and records:
-            buffer = self._buffers[source_of(records[-1]), records[-1].topic]
-            buffer.bytes += size_of(records)
         if (config.file_bytes_max or config.file_interval_ms) and any(
             map(self._is_due, self._buffers.values())
         ):
@@ -159,7 +191,10 @@ class FilesSinkTask(SinkTask):
         try:
             folder.mkdir(exist_ok=True)
             with temporary.open("wb") as file:
-                self._write(file, buffer.records)
+                if self.takes_columns:
+                    self._write_columns(file, buffer.columns)
+                else:
+                    self._write(file, buffer.records)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
