@@ -11,7 +11,7 @@ from itertools import chain
 from connect.api.records import SourceBatch, SourceRecord
 from connect.errors import DataError
 from connect.runtime.conversion import Conversion
-from connect.runtime.errors.failed_row import FailedRow
+from connect.runtime.errors.failed_row import FailedRow, failed_source_row
 from connect.runtime.errors.stages import Stage, StageError, class_name
 from connect.runtime.sink_rows import transform_error
 from connect.runtime.task_rate import sizes
@@ -36,7 +36,7 @@ class Polled:
     records: Sequence[SourceRecord] = ()
     topics: Mapping[str, TopicRows] = field(default_factory=dict)
     bad: list[FailedRow] = field(default_factory=list)
-    """Records that are left out."""
+    """Records that are left out: rows that the plugin has reported, and records that fail."""
     is_failed: bool = False
     """True if a record fails: the batch has to be prepared row by row."""
     polled_at: float = 0.0
@@ -52,7 +52,7 @@ class Polled:
         return sizes(chain.from_iterable(rows.converted for rows in self.topics.values()), 1)
 
     def __bool__(self) -> bool:
-        return bool(self.records)
+        return bool(self.records or self.bad)
 
 
 _Row = tuple[SourceRecord, NewRecord]
@@ -61,14 +61,26 @@ _Row = tuple[SourceRecord, NewRecord]
 class SourceRows:
     """The transforms and converters of one source task; `is_followed` if it takes single acknowledgements."""
 
-    def __init__(self, conversion: Conversion, transforms: TransformChain, *, is_followed: bool) -> None:
+    def __init__(
+        self,
+        conversion: Conversion,
+        transforms: TransformChain,
+        *,
+        is_followed: bool,
+        reported: list[tuple[SourceRecord, BaseException]] | None = None,
+    ) -> None:
+        """Create the way. Each poll takes the rows that the plugin has reported out of `reported`."""
         self._conversion = conversion
         self._transforms = transforms
         self._is_followed = is_followed
+        self._reported = [] if reported is None else reported
 
     def prepared(self, records: Sequence[SourceRecord] | None) -> Polled:
         """Return polled records, prepared for the producer; for the task's thread."""
         polled = Polled(records or (), polled_at=time.monotonic())
+        if self._reported:
+            polled.bad = [failed_source_row(row, _poll_error(row, error)) for row, error in self._reported]
+            self._reported.clear()
         if polled.records:
             try:
                 polled.topics = self._batch(polled.records)
@@ -121,6 +133,10 @@ class SourceRows:
         except DataError as e:
             raise StageError(Stage.KAFKA_PRODUCE, "topic", class_name(self), e) from e
         return self._conversion.one_to_log(record)
+
+
+def _poll_error(row: SourceRecord, error: BaseException) -> StageError:
+    return StageError(Stage.TASK_POLL, "row", class_name(error), error)
 
 
 def _check_topic(topic: str) -> None:

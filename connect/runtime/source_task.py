@@ -134,7 +134,9 @@ class WorkerSourceTask(WorkerTask):
         conversion = Conversion.configured(setting.worker, setting.connector_config)
         self._transforms = TransformChain.configured(setting.connector_config)
         is_followed = getattr(type(self._task), "commit_record", None) is not SourceTask.commit_record
-        self._rows = SourceRows(conversion, self._transforms, is_followed=is_followed)
+        self._rows = SourceRows(
+            conversion, self._transforms, is_followed=is_followed, reported=self._context.reported
+        )
         return is_followed
 
     def _new_producer(self) -> BatchProducer | TransactionalProducer:
@@ -283,12 +285,23 @@ class WorkerSourceTask(WorkerTask):
 
     async def _hand_over(self, polled: Polled) -> None:
         assert self._sender is not None and self._tolerance is not None
+        if polled.bad:
+            self._note_reported(polled, self._tolerance)
         if polled.is_failed:
             await self._prepare_row_by_row(polled, self._tolerance)
         while self._tolerance.is_full:
             await self._rest(_MOMENT_SECONDS)
         offsets, uncovered = last_offsets(polled.records, self._offsets)
-        await self._sender.send(polled, self._submitted.submit(offsets, uncovered=uncovered))
+        # Offsets that `update_offsets` returns for the bad rows wait for their dead letters, too.
+        batch = self._submitted.submit(offsets, uncovered=uncovered or bool(polled.bad))
+        await self._sender.send(polled, batch)
+
+    def _note_reported(self, polled: Polled, tolerance: Tolerance) -> None:
+        """Count the rows that the plugin has reported. Raises ConnectError without tolerance."""
+        for _ in polled.bad:
+            self.metrics.failed(again=False)
+        if not tolerance.tolerates_all:
+            tolerance.refuse(polled.bad[0])
 
     async def _prepare_row_by_row(self, polled: Polled, tolerance: Tolerance) -> None:
         """Prepare a batch that has failed, without its bad rows.
@@ -304,7 +317,7 @@ class WorkerSourceTask(WorkerTask):
         )
         while (seconds := await self._calls.call(rows.run)) is not None:
             await self._rest(seconds)
-        polled.bad = [failed_source_row(record, error) for (_, record), error in rows.bad]
+        polled.bad += [failed_source_row(record, error) for (_, record), error in rows.bad]
         if polled.bad and not tolerance.tolerates_all:
             tolerance.refuse(polled.bad[0])
         polled.topics = self._rows.topics((index, pairs) for (index, _), pairs in rows.good)
