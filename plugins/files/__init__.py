@@ -1,7 +1,8 @@
-"""Files: a source of CSV, JSON lines and text, a sink of JSON lines and Parquet, Kafka's file stream pair."""
+"""Files: sources of growing files and of whole files in a folder, a sink, and Kafka's file stream pair."""
 
 from plugins.files.sink import FilesSink
 from plugins.files.source import FilesSource
+from plugins.files.spool import SpoolSource
 from plugins.files.stream import FileStreamSink, FileStreamSource
 
-__all__ = ["FileStreamSink", "FileStreamSource", "FilesSink", "FilesSource"]
+__all__ = ["FileStreamSink", "FileStreamSource", "FilesSink", "FilesSource", "SpoolSource"]

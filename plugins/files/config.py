@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 from typing import Literal
 
 from connect.api import Config, ConfigError, at_least, setting
+from plugins.files.row_config import CsvSettings, RowSettings
 
 
-def _at_most_one_character(text: str) -> None:
-    if len(text) > 1:
-        raise ValueError("must be one character, or empty")
-
-
-def _line_encoding(name: str) -> None:
-    try:
-        codecs.lookup(name)
-    except LookupError:
-        raise ValueError("is no character encoding") from None
-    if "\n".encode(name) != b"\n":
-        raise ValueError("must be an encoding that ends lines in the byte 10 (UTF-8, ISO-8859-1 ...)")
-
-
-class FilesSourceConfig(Config):
-    """Reads files into a topic: CSV, JSON lines or text; plain, gzip or a zip archive of one file.
-
-    The source partition is `{"filename": path}`. The source offset is `{"position": byte, "line": number,
-    "file": identity}` in the uncompressed file: a restart goes on with the very next row. The files that
-    patterns match later are shared out over `tasks.max` tasks by their names, and read without a restart. A
-    file is known again by its inode and first bytes. If another file has its name (rotation), the old one is
-    read to its end under its new name, and then the new one from its head. A file that is cut back is read
-    from its head.
-    """
+class _FilesSettings(Config):
+    """Settings of what is read; a class of its own so that these come first in the documentation."""
 
     topic: str = setting("The topic to write to.", importance="HIGH")
     file: str | None = setting("One file to read.", default=None, importance="HIGH")
@@ -46,67 +24,30 @@ class FilesSourceConfig(Config):
     stop_at_eof: bool = setting(
         "End with the files instead of waiting for them to grow and for new ones.", default=False
     )
-    key_field: str | None = setting("The field whose value is the record's key.", default=None)
-    timestamp_field: str | None = setting(
-        "Where a record's time comes from: a field, or a template such as `{year}-{month}-{day}` "
-        "(the same as `year,month,day`). A date is midnight UTC.",
-        default=None,
-    )
-    timestamp_format: str = setting(
-        "How to read it: auto (ISO date or time, or epoch ms), epoch_ms, epoch_s, or a strptime pattern.",
-        default="auto",
-    )
-    timestamp_constant: int | None = setting(
-        "The same time for every record, ms since the epoch.", default=None, kind="LONG"
-    )
-    line_field: str | None = setting(
-        "A field to add to every record: the number of the line its row ends on. Rows that come again after "
-        "a crash have the same number, so that readers can tell.",
-        default=None,
-    )
-    encoding: str = setting("The files' character encoding.", default="UTF-8", check=_line_encoding)
-    batch_size: int = setting("Records per poll at most.", default=2000, check=at_least(1))
     watch_interval_ms: int = setting(
         "How often patterns are looked through for new files.",
         default=5000,
         importance="LOW",
         check=at_least(1),
     )
-    csv_delimiter: str = setting("What stands between cells; `\\t` is a tab.", default=",", group="CSV")
-    csv_quote: str = setting(
-        "What may surround a cell; empty: nothing.", default='"', group="CSV", check=_at_most_one_character
-    )
-    csv_header: bool = setting("Whether the first row names the fields.", default=True, group="CSV")
-    csv_fields: list[str] = setting("The fields' names, instead of the header's.", default=[], group="CSV")
-    csv_types: Literal["string", "infer"] = setting(
-        "Whether cells stay text, or become numbers where they look like one. A whole number beyond 64 bits "
-        "stays text.",
-        default="string",
-        group="CSV",
-    )
-    csv_null: str | None = setting(
-        "Cells that stand for null, with commas between: `NA,` is NA and the empty cell. "
-        "Default: the empty cell with infer, none with string.",
-        default=None,
-        group="CSV",
-    )
+
+
+class FilesSourceConfig(CsvSettings, RowSettings, _FilesSettings):
+    """Reads files into a topic: CSV, JSON lines or text; plain, gzip or a zip archive of one file.
+
+    The source partition is `{"filename": path}`. The source offset is `{"position": byte, "line": number,
+    "file": identity}` in the uncompressed file: a restart goes on with the very next row. The files that
+    patterns match later are shared out over `tasks.max` tasks by their names, and read without a restart. A
+    file is known again by its inode and first bytes. If another file has its name (rotation), the old one is
+    read to its end under its new name, and then the new one from its head. A file that is cut back is read
+    from its head.
+    """
 
     def check(self) -> None:
         """Raise ConfigError for settings that do not fit together."""
         if bool(self.file) == bool(self.files):
             raise ConfigError("file", self.file or "", "set exactly one of file and files")
-        if self.csv_delimiter == "\\t":
-            self.csv_delimiter = "\t"
-        if len(self.csv_delimiter) != 1:
-            raise ConfigError("csv.delimiter", self.csv_delimiter, "must be one character")
-        if self.csv_quote == self.csv_delimiter:
-            raise ConfigError("csv.quote", self.csv_quote, "must differ from csv.delimiter")
-        if not self.csv_header and not self.csv_fields:
-            raise ConfigError("csv.fields", "", "is required when csv.header=false")
-        if self.timestamp_field and self.timestamp_constant is not None:
-            raise ConfigError(
-                "timestamp.constant", self.timestamp_constant, "not together with timestamp.field"
-            )
+        super().check()
         if self.format == "text" and (self.key_field or self.timestamp_field or self.line_field):
             raise ConfigError("format", "text", "has no fields for key.field, timestamp.field and line.field")
 

@@ -16,6 +16,7 @@ import msgspec
 
 from connect.api import DataError
 from plugins.files.config import FilesSourceConfig
+from plugins.files.row_config import CsvSettings
 
 _CELLS_MAX = 200_000
 _CELL_SIZE_MAX = 16 << 20
@@ -66,7 +67,7 @@ def format_of(config: FilesSourceConfig, path_name: str) -> Format:
         )
     match name:
         case "csv":
-            return CsvFormat(config)
+            return CsvFormat(config, config.key_field)
         case "json":
             return JsonFormat()
         case _:
@@ -128,7 +129,7 @@ class CsvFormat:
 
     by_line = False
 
-    def __init__(self, config: FilesSourceConfig) -> None:
+    def __init__(self, config: CsvSettings, key_field: str | None) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), _CELL_SIZE_MAX))
         self._options: dict[str, Any] = {"delimiter": config.csv_delimiter}
         if config.csv_quote:
@@ -136,7 +137,7 @@ class CsvFormat:
         else:
             self._options["quoting"] = csv.QUOTE_NONE
         self._header = config.csv_header
-        self._key = config.key_field
+        self._key = key_field
         self.fields: list[str] = config.csv_fields
         self._cells = _cells(config)
         self._dicts = _compile([], self._cells)
@@ -216,7 +217,7 @@ class _Cells(dict[str, Any]):
         return value
 
 
-def _cells(config: FilesSourceConfig) -> _Cells:
+def _cells(config: CsvSettings) -> _Cells:
     infer = config.csv_types == "infer"
     nulls = ("" if infer else None) if config.csv_null is None else config.csv_null
     return _Cells(frozenset() if nulls is None else frozenset(nulls.split(",")), infer)

@@ -1,4 +1,4 @@
-"""Reads lines with the byte position after each, from plain files, gzip, and zip archives of one file.
+"""Reads lines with the byte position after each, from plain files, gzip, zstd, and zip archives of one file.
 
 Positions count uncompressed bytes. A seek in a compressed file decompresses everything before the position.
 """
@@ -6,7 +6,6 @@ Positions count uncompressed bytes. A seek in a compressed file decompresses eve
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import itertools
 import os
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from connect.api import ConnectError
+from plugins.files.decompressed import BUFFER, COMPRESSED, LineBound, open_decompressed
 from plugins.files.identity import Identity
 
-_BUFFER = 1 << 20
 _MARK_BYTES = 256
 _STATELESS = frozenset({"utf-8", "ascii", "iso8859-1"})
 """Codecs, by Python's names, of which lines in a row can be decoded at once."""
@@ -62,7 +61,7 @@ class Lines:
         self.line = 0
         self._encoding = encoding
         self._codec = codecs.lookup(encoding).name
-        self._compressed = path.suffix in (".gz", ".zip")
+        self._compressed = path.suffix in (*COMPRESSED, ".zip")
         self.tail = tail and not self._compressed
         """True if the file may grow."""
         self._archive: zipfile.ZipFile | None = None
@@ -77,9 +76,7 @@ class Lines:
         try:
             if self.path.suffix == ".zip":
                 return self._open_zip()
-            if self.path.suffix == ".gz":
-                return cast(BinaryIO, io.BufferedReader(gzip.open(self.path, "rb"), _BUFFER))
-            return self.path.open("rb", buffering=_BUFFER)
+            return open_decompressed(self.path)
         except FileNotFoundError:
             raise
         except (OSError, zipfile.BadZipFile) as e:
@@ -91,7 +88,7 @@ class Lines:
         if len(members) != 1:
             raise ConnectError(f"{self.path} holds {len(members)} files; an archive must hold exactly one")
         member = self._archive.open(members[0])
-        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), _BUFFER))
+        return cast(BinaryIO, io.BufferedReader(LineBound(cast(io.RawIOBase, member), self.path), BUFFER))
 
     def seek(self, position: int, line: int) -> None:
         """Seek to an earlier position. Raises Replaced if the file is shorter now."""
@@ -264,6 +261,14 @@ class Lines:
             self.line += len(texts)
             raise
         return texts
+
+    def skip(self) -> bytes:
+        """Return the next line undecoded, with its end; empty at the end of the file."""
+        self.seek(self.position, self.line)
+        raw = self._file.readline()
+        self.position += len(raw)
+        self.line += bool(raw)
+        return raw
 
     def close(self) -> None:
         """Close the file."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from connect.api import ConfigError, DataError
-from plugins.files.config import FilesSourceConfig
+from plugins.files.row_config import RowSettings
 
 _KNOWN_MAX = 100_000
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -29,7 +29,7 @@ Stamp = Callable[[Sequence[Any]], Sequence[int | None]]
 """A function from a batch of values to timestamps, ms since the epoch; None is the time of sending."""
 
 
-def timestamp_rule(config: FilesSourceConfig) -> Stamp:
+def timestamp_rule(config: RowSettings) -> Stamp:
     """Return the function for the configured timestamps. Raises ConfigError if no field is named."""
     if config.timestamp_constant is not None:
         constant = config.timestamp_constant
