@@ -185,6 +185,10 @@ class SpoolSource(SourceConnector):
         """Return the tasks' configs, which name each task's share."""
         return [{**self.config, _INDEX: str(i), _COUNT: str(max_tasks)} for i in range(max_tasks)]
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Return True: an offset is the exact place behind its record, and files go by committed offsets."""
+        return True
+
     def check_target(self, config: Mapping[str, str]) -> None:
         """Check that the folder can be read, and that files can be taken out of it."""
         settings = SpoolSourceConfig.parse(config)

@@ -12,7 +12,6 @@ from plugins.files import decompressed
 from plugins.files.spool import json_rows
 from tests.plugins.files.spool.conftest import reported, values
 
-
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 
 
