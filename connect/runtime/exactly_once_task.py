@@ -130,10 +130,13 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
         """Send a poll in the open transaction, and end that after the records for which the plugin asks."""
         async with self._committing:
             self._is_partial = True
-            for records, end in self._requests.split(polled.records):
+            bad = polled.bad
+            # A poll may have rows that are left out, and no others.
+            for records, end in list(self._requests.split(polled.records)) or [(polled.records, None)]:
                 part = polled
                 if records is not polled.records:
                     part = await self._calls.call(self._rows.prepared, records)
+                    part.bad, bad = [*bad, *part.bad], []
                 self._begin()
                 self._sent += len(records)
                 await super()._hand_over(part)
