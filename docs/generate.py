@@ -14,6 +14,7 @@ from connect.config.rest import RestConfig
 from connect.converters.avro import AvroConverterConfig
 from connect.converters.json import JsonConverterConfig
 from connect.converters.json_schema import JsonSchemaConverterConfig
+from connect.converters.protobuf import ProtobufConverterConfig
 from connect.runtime import WorkerConfig, connector_class
 from connect.runtime.plugins import GROUP
 from logd.config import reference
@@ -60,6 +61,7 @@ def connectors() -> Iterator[str]:
     yield from _section("JsonConverter", JsonConverterConfig)
     yield from _section("AvroConverter", AvroConverterConfig)
     yield from _section("JsonSchemaConverter", JsonSchemaConverterConfig)
+    yield from _section("ProtobufConverter", ProtobufConverterConfig)
     yield from _section("Every source", SourceConfig)
     yield from _section("Every sink", SinkConfig)
     points = distribution("millstream").entry_points.select(group=GROUP)

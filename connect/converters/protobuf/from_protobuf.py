@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
@@ -75,15 +77,23 @@ def is_map(field: Any) -> bool:
     )
 
 
+@lru_cache(maxsize=64)
+def _proto3_optionals(message: Any) -> frozenset[str]:
+    """Return the names of a message's fields whose oneof only says whether they are set."""
+    proto = descriptor_pb2.DescriptorProto()
+    message.CopyToProto(proto)
+    return frozenset(field.name for field in proto.field if field.proto3_optional)
+
+
 def real_oneofs(message: Any) -> list[Any]:
     """Return a message's oneofs without those of single `optional` fields."""
-    return [each for each in message.oneofs if not any(is_proto3_optional(f) for f in each.fields)]
+    optionals = _proto3_optionals(message)
+    return [each for each in message.oneofs if each.fields[0].name not in optionals]
 
 
 def is_proto3_optional(field: Any) -> bool:
     """Return True if the field stands in a oneof that only says whether it is set."""
-    oneof = field.containing_oneof
-    return oneof is not None and len(oneof.fields) == 1 and oneof.name.lstrip("X") == f"_{field.name}"
+    return field.containing_oneof is not None and field.name in _proto3_optionals(field.containing_type)
 
 
 class ConnectSchemas:

@@ -270,7 +270,7 @@ def _add_synthetic_oneofs(message: Any) -> None:
     names = {field.name for field in message.field} | {oneof.name for oneof in message.oneof_decl}
     for field in message.field:
         if field.proto3_optional:
-            name = f"_{field.name}"
+            name = f"_{field.name.removeprefix('_')}"
             while name in names:
                 name = "X" + name
             names.add(name)
