@@ -145,7 +145,7 @@ class AvroConverter(RegistryConverter[AvroConverterConfig, _Writer]):
         """Return a schema of the registry as JSON values. Raises DataError if it is not one of Avro."""
         try:
             return json.loads(self._text(registered))
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise DataError(f"schema {registered.id} is not JSON: {e}") from e
 
     def _parsed(self, avro: Any, named: dict[str, Any]) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-from urllib.parse import unquote, urlsplit
-
-from connect.config import Config, Password, setting
+from connect.config import setting
 from connect.config.checks import at_least
+from connect.converters.registry.access import AccessConfig
 from connect.errors import DataError
 from kafka_client.errors import ConfigError
 
@@ -19,16 +17,9 @@ def _is_strategy(value: str) -> None:
         raise ValueError(f"must be one of {', '.join(_STRATEGIES)}")
 
 
-class RegistryConfig(Config):
+class RegistryConfig(AccessConfig):
     """Settings of converters with a schema registry."""
 
-    schema_registry_url: list[str] = setting(
-        "The registry's URLs; the next is used if one does not answer.", importance="HIGH"
-    )
-    basic_auth_credentials_source: Literal["URL", "USER_INFO"] = setting(
-        "Where user and password are: in the URL, or in `basic.auth.user.info`.", default="URL"
-    )
-    basic_auth_user_info: Password = setting("`user:password`.", default=Password(""))
     auto_register_schemas: bool = setting(
         "Whether schemas are registered; if not, they must be in the registry already.", default=True
     )
@@ -67,26 +58,10 @@ class RegistryConfig(Config):
     )
 
     def check(self) -> None:
-        """Raise ConfigError for URLs that are none, and for settings that exclude each other."""
-        for url in self.schema_registry_url:
-            if urlsplit(url).scheme not in ("http", "https"):
-                raise ConfigError(
-                    "schema.registry.url", url.rpartition("@")[2], "must begin with http:// or https://"
-                )
-        if not self.schema_registry_url:
-            raise ConfigError("schema.registry.url", "", "must have a URL")
+        """Raise ConfigError for settings that exclude each other, or name no registry."""
+        super().check()
         if self.use_latest_version and self.auto_register_schemas and "auto.register.schemas" in self.raw:
             raise ConfigError("auto.register.schemas", "true", "must be false with use.latest.version=true")
-        if self.basic_auth_credentials_source == "USER_INFO" and ":" not in self.basic_auth_user_info.secret:
-            raise ConfigError("basic.auth.user.info", "[hidden]", "must be user:password")
-
-    @property
-    def credentials(self) -> str:
-        """`user:password`, or nothing."""
-        if self.basic_auth_credentials_source == "USER_INFO":
-            return self.basic_auth_user_info.secret
-        parts = (urlsplit(url).netloc.rpartition("@")[0] for url in self.schema_registry_url)
-        return unquote(next(filter(None, parts), ""))
 
 
 def subject_of(strategy: str, topic: str, *, is_key: bool, record_name: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,12 @@ class SchemaRegistry:
         """Statuses of the next answers."""
         self.user: str | None = None
         """`user:password`, without which the answer is 401."""
+        self.authorizations: list[str | None] = []
+        """The requests' Authorization headers."""
+        self.raw: bytes | None = None
+        """The body of every answer, instead of the registry's own."""
+        self.redirect = ""
+        """An address that every answer sends the client to."""
         self.url = ""
 
     def add(self, subject: str, schema: Any, kind: str = "AVRO", references: Any = ()) -> int:
@@ -47,10 +54,11 @@ class SchemaRegistry:
             case "POST", ["subjects", subject, "versions"]:
                 if "refused" in subject:
                     return 409, {"message": "incompatible"}
-                return 200, {"id": self.add(subject, body["schema"], body.get("schemaType", "AVRO"))}
+                kind, references = body.get("schemaType", "AVRO"), body.get("references") or ()
+                return 200, {"id": self.add(subject, body["schema"], kind, references)}
             case "POST", ["subjects", subject]:
                 for number in self.subjects.get(subject, ()):
-                    if json.loads(self.schemas[number - 1]["schema"]) == json.loads(body["schema"]):
+                    if _normal(self.schemas[number - 1]["schema"]) == _normal(body["schema"]):
                         return 200, {"id": number, **self.schemas[number - 1]}
                 return 404, {"message": "Schema not found"}
             case "GET", ["schemas", "ids", number] if int(number) <= len(self.schemas):
@@ -62,9 +70,17 @@ class SchemaRegistry:
         return 404, {"message": "not found"}
 
 
+def _normal(text: str) -> Any:
+    """Return a schema's JSON values, or its text if it is no JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 @contextmanager
-def served() -> Iterator[SchemaRegistry]:
-    """Serve a schema registry as long as the block lasts."""
+def served(tls: ssl.SSLContext | None = None) -> Iterator[SchemaRegistry]:
+    """Serve a schema registry as long as the block lasts, by https with a TLS context."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -75,7 +91,13 @@ def served() -> Iterator[SchemaRegistry]:
 
         def respond(self, body: Any) -> None:
             registry.requests.append((self.command, self.path))
+            registry.authorizations.append(self.headers["Authorization"])
             expected = registry.user and "Basic " + base64.b64encode(registry.user.encode()).decode()
+            if registry.redirect:
+                self.send_response(302)
+                self.send_header("Location", registry.redirect)
+                self.end_headers()
+                return
             if registry.failures:
                 status, answer = registry.failures.pop(0), {"message": "out of order"}
             elif expected and self.headers["Authorization"] != expected:
@@ -84,14 +106,16 @@ def served() -> Iterator[SchemaRegistry]:
                 status, answer = registry.answer(self.command, self.path, body)
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.wfile.write(json.dumps(answer).encode() if registry.raw is None else registry.raw)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     registry = SchemaRegistry()
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        registry.url = f"http://127.0.0.1:{server.server_port}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        registry.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
