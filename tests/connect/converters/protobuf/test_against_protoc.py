@@ -57,8 +57,8 @@ def compiled(text: str, folder: Path) -> descriptor_pb2.FileDescriptorProto:
     """Return what protoc makes of a text, without what our parser passes over."""
     (folder / "x.proto").write_text(text)
     out = folder / "x.bin"
-    known = str(files("grpc_tools") / "_proto")
-    arguments = ["protoc", f"-I{folder}", f"-I{known}", "--include_imports", f"--descriptor_set_out={out}"]
+    includes = str(files("grpc_tools") / "_proto")
+    arguments = ["protoc", f"-I{folder}", f"-I{includes}", "--include_imports", f"--descriptor_set_out={out}"]
     assert protoc.main([*arguments, "x.proto"]) == 0, text
     pool = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
