@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
+
+
+def no_control_characters(value: str) -> None:
+    """Raise ValueError, in Kafka's words, for a text with control characters."""
+    codes = [str(ord(each)) for each in value if unicodedata.category(each) == "Cc"]
+    if codes:
+        raise ValueError(
+            f"String may not contain control sequences but had the following ASCII chars: {', '.join(codes)}"
+        )
 
 
 def at_least(least: int) -> Callable[[float], None]:

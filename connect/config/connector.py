@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from connect.config.checks import at_least, one_of
+from connect.config.checks import at_least, no_control_characters, one_of
 from connect.config.declaration import Config
 from connect.config.errors import ErrorsConfig
 from connect.config.placement import PlacementConfig
@@ -24,7 +24,10 @@ class ConnectorConfig(Config):
     """Settings of every connector."""
 
     name: str = setting(
-        "The connector's name, one of its kind in the worker.", importance="HIGH", group="Common"
+        "The connector's name, one of its kind in the worker.",
+        importance="HIGH",
+        group="Common",
+        check=no_control_characters,
     )
     connector_class: str = setting(
         "The plugin: its name, `module:Class`, or Kafka's class name.",

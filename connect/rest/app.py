@@ -15,7 +15,6 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from connect.config.rest import RestConfig
@@ -56,7 +55,9 @@ def make_app(parts: RestParts, *, side: Side = "all", tls: ssl.SSLContext | None
         allowed = [each.strip() for each in methods.split(",")]
         cors = Middleware(CORSMiddleware, allow_origins=origins, allow_methods=allowed)
         middleware.append(cors)
-    app = Starlette(routes=[Mount("", answering)], middleware=middleware)
+    app = Starlette(middleware=middleware)
+    # A route of Starlette's, a mounted one too, matches no path with a line break.
+    app.router.default = answering
     app.state.close = answering.close
     return app
 

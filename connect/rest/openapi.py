@@ -168,7 +168,7 @@ def _operation(path: str, operation: Operation) -> dict[str, Any]:
 
 
 def _success(path: str, status: int) -> dict[str, Any]:
-    if status == 204:
+    if status == 204 or (status == 202 and not path.endswith("/restart")):
         return {"description": "Done"}
     kind = "text/plain" if path == "/metrics" else "application/json"
     return {"description": "Done", "content": {kind: {}}}

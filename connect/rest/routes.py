@@ -30,7 +30,10 @@ class Route:
         object.__setattr__(self, "segments", _segments(self.path))
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """Return the decoded fields of a path if it has this form, or None."""
+        """Return the decoded fields of a path if it has this form, or None.
+
+        Raises HTTPException 400 for a field that is not UTF-8.
+        """
         if len(segments) != len(self.segments):
             return None
         fields: dict[str, str] = {}
@@ -39,7 +42,7 @@ class Route:
                 if declared != actual:
                     return None
                 continue
-            value, name = unquote(actual), declared[1:-1]
+            value, name = _decoded(actual), declared[1:-1]
             if name == "task" and not (value.isascii() and value.isdecimal() and len(value) < 10):
                 return None
             fields[name] = value
@@ -72,6 +75,13 @@ class Routes:
         if method == "OPTIONS":
             return PlainTextResponse(", ".join(allowed), headers={"allow": ",".join(allowed)})
         raise HTTPException(405, "HTTP 405 Method Not Allowed", {"allow": ",".join(allowed)})
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError as e:
+        raise HTTPException(400, f"The path has {text!r}, which is not UTF-8") from e
 
 
 def _segments(path: str) -> tuple[str, ...]:

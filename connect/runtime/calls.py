@@ -63,14 +63,17 @@ class PluginCalls:
             if inspect.isawaitable(result):
                 with self._counted():
                     result = await result
-        except (SystemExit, KeyboardInterrupt, GeneratorExit) as e:
-            # It would end the worker with all its connectors.
-            raise RuntimeError(f"plugin raised {e!r}") from e
         except asyncio.CancelledError as e:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
             # Nobody has cancelled the call: a cancel scope of the plugin's leaks. It would end the caller's
             # asyncio task without a trace.
+            raise RuntimeError(f"plugin raised {e!r}") from e
+        except Exception:
+            raise
+        except BaseException as e:
+            # SystemExit and KeyboardInterrupt would end the worker with all its connectors, others the
+            # caller's asyncio task without a trace.
             raise RuntimeError(f"plugin raised {e!r}") from e
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             raise TypeError(

@@ -27,6 +27,7 @@ from connect.runtime.client_settings import consumer_arguments, group_id, put_re
 from connect.runtime.conversion import Conversion
 from connect.runtime.errors.failed_row import failed_sink_row
 from connect.runtime.errors.row_by_row import RowByRow
+from connect.runtime.plugin_results import check_committed
 from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.reporter import Reporter
 from connect.runtime.sink_rows import BatchFailed, SinkBatch, SinkRows, bounded
@@ -316,6 +317,7 @@ class WorkerSinkTask(WorkerTask):
         if not current or not await self._is_member():
             return
         offsets: Mapping[TopicPartition, int] | None = await self._calls.call(self._task.pre_commit, current)
+        check_committed(offsets)
         if offsets is None:
             await self._calls.call(self._task.flush, current)
             offsets = current

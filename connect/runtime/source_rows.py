@@ -13,6 +13,7 @@ from connect.errors import DataError
 from connect.runtime.conversion import Conversion
 from connect.runtime.errors.failed_row import FailedRow, failed_source_row
 from connect.runtime.errors.stages import Stage, StageError, class_name
+from connect.runtime.plugin_results import check_polled
 from connect.runtime.sink_rows import transform_error
 from connect.runtime.task_rate import sizes
 from connect.transforms.chain import TransformChain, TransformError
@@ -76,7 +77,11 @@ class SourceRows:
         self._reported = [] if reported is None else reported
 
     def prepared(self, records: Sequence[SourceRecord] | None) -> Polled:
-        """Return polled records, prepared for the producer; for the task's thread."""
+        """Return polled records, prepared for the producer; for the task's thread.
+
+        Raises TypeError or ValueError for what `poll` must not return.
+        """
+        check_polled(records)
         polled = Polled(records or (), polled_at=time.monotonic())
         if self._reported:
             polled.bad = [failed_source_row(row, _poll_error(row, error)) for row, error in self._reported]

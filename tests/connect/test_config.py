@@ -16,6 +16,7 @@ from connect.config import (
     unknown_keys,
     validate,
 )
+from connect.config.connector import ConnectorConfig
 from connect.errors import ConfigError
 
 
@@ -193,3 +194,8 @@ def test_config_files_are_utf_8(tmp_path):
     path.write_bytes(b"name=\xe9\n")
     with pytest.raises(ConfigError, match=r"worker\.properties: must be in UTF-8"):
         read_config_file(path)
+
+
+def test_a_connectors_name_has_no_control_characters():
+    with pytest.raises(ConfigError, match="control sequences but had the following ASCII chars: 0, 10"):
+        ConnectorConfig.parse({"name": "a\0b\n", "connector.class": "x"})

@@ -128,6 +128,14 @@ async def test_unknown_paths_methods_and_types(opened: Opening) -> None:
         assert (await client.head("/connectors")).status_code == 200
 
 
+async def test_a_path_that_is_not_utf_8_or_has_a_line_break_is_answered(opened: Opening) -> None:
+    async with opened() as client:
+        answer = await client.put("/connectors/a%FFb/config", json=CONFIG)
+        assert (answer.status_code, "not UTF-8" in answer.json()["message"]) == (400, True)
+        answer = await client.get("/connectors/a%0Ab")
+        assert (answer.status_code, answer.json()["message"]) == (404, "Connector a\nb not found")
+
+
 async def test_names_may_hold_slashes_and_blanks(opened: Opening) -> None:
     async with opened() as client:
         created = await client.post("/connectors", json={"name": "a/b c", "config": CONFIG})
