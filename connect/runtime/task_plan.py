@@ -16,7 +16,8 @@ _KAFKAS = "org.apache.kafka.connect."
 def check_plan(configs: Any, connector: str, tasks_max: int) -> None:
     """Return if a plugin's task configs can be stored.
 
-    Raises ConnectError for more than `tasks_max`, TypeError if they are no list of mappings of text.
+    Raises ConnectError for more than `tasks_max`, TypeError for what is no list of mappings from texts to
+    texts.
     """
     if not isinstance(configs, (list, tuple)):
         raise TypeError(f"task_configs of {connector} returned {_kind(configs)}; a list of dicts is needed")

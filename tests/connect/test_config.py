@@ -198,4 +198,4 @@ def test_config_files_are_utf_8(tmp_path):
 
 def test_a_connectors_name_has_no_control_characters():
     with pytest.raises(ConfigError, match="control sequences but had the following ASCII chars: 0, 10"):
-        ConnectorConfig.parse({"name": "a\0b\n", "connector.class": "x"})
+        ConnectorConfig.parse({"name": "a\0b\nc", "connector.class": "x"})

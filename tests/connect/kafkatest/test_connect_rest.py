@@ -72,8 +72,8 @@ def test_the_whole_life_of_a_file_source_and_sink(service: ConnectService, topic
         (task,) = service.rest(f"/connectors/{name}/tasks")
         assert task["id"] == {"connector": name, "task": 0}
         assert task["config"]["file"] == config["file"]
-        # Kafka's own task configs name the class that runs them.
-        assert task["config"]["task.class"]
+        # Kafka's task configs name the class that runs them.
+        assert task["config"]["task.class"] == config["connector.class"].removesuffix("Connector") + "Task"
 
     service.retry("/connectors/local-file-source/config", {**source, "file": str(second)}, method="PUT")
     second.write_text("".join(f"{line}\n" for line in LONGER))

@@ -1,7 +1,7 @@
 """Requests that schemathesis makes from our OpenAPI document, to a worker on a broker.
 
-No answer may be a server's error, and each must be one that the document has for the request. Two checks are left out:
-Kafka's worker takes any text for a flag in a query, and refuses configs that fit the document and no plugin.
+No answer may be a server's error, and each must be one that the document has for the request. Two checks are
+left out: Kafka's worker takes any text for a flag in a query, and refuses configs that fit no plugin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tasks whose plugins raise, hang or return nonsense: each fails with its reason, and ends when it is stopped."""
+"""Tasks whose plugins raise, hang or return nonsense: each fails with its reason, and ends when stopped."""
 
 from __future__ import annotations
 
