@@ -169,6 +169,8 @@ class HerderService(ABC):
     async def _put(self, name: str, raw: Mapping[str, str], target: TargetState | None) -> Document:
         checked = self._check({**raw, "name": name})
         await self._write(self._herder.put_connector(name, checked.config, target))
+        if name not in self._herder.config.connectors:  # deleted meanwhile, by another request
+            return {"name": name, "config": dict(checked.config), "tasks": [], "type": checked.type}
         return self.connector_info(name)
 
     async def _stopped(self, name: str) -> Properties:

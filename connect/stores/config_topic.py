@@ -42,8 +42,9 @@ class ConfigWriter(Protocol):
 class ConfigTopic:
     """A config topic. Open it with `await ConfigTopic.open(...)`, and `close` it."""
 
-    def __init__(self, on_records: OnConfigRecords) -> None:
+    def __init__(self, on_records: OnConfigRecords, name: str) -> None:
         self._on_records = on_records
+        self._name = name  # records are read before there is a log
         self._log: TopicLog
         self._fenced: FencedWriter | None = None
         self.offset = NO_OFFSET
@@ -66,7 +67,7 @@ class ConfigTopic:
         read_committed. Raises ConfigError if the topic has several partitions, and what
         `InternalTopic.ensure` raises.
         """
-        store = cls(on_records)
+        store = cls(on_records, topic.name)
         single = replace(topic, partitions=1)
         store._log = await TopicLog.open(client, single, store._read, isolation_level=isolation_level)
         if store._log.partition_count != 1:
@@ -110,8 +111,7 @@ class ConfigTopic:
                 await writer.send(pairs)
                 await self._log.read_to_end()
         except TimeoutError:
-            name = self._log.topic.name
-            raise TimeoutError(f"writing to the config topic {name} was not done in 30 s") from None
+            raise TimeoutError(f"writing to the config topic {self._name} was not done in 30 s") from None
 
     async def read_to_end(self) -> int:
         """Read everything that the topic holds now, and return `offset`."""
@@ -130,7 +130,7 @@ class ConfigTopic:
             try:
                 key, value = record.key.decode(), json_documents.decode(record.value)
             except ValueError as e:
-                _log.error("%s: the record at %d is ignored: %s", self._log.topic.name, record.offset, e)
+                _log.error("%s: the record at %d is ignored: %s", self._name, record.offset, e)
                 continue
             self.offset = record.offset + 1
             readable.append((key, value))

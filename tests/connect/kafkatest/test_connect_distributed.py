@@ -1,7 +1,7 @@
 """The scenarios of kafkatest's `connect_distributed_test`, for each protocol of a group.
 
-Its rows of broker versions are left out: the clients' tests have those. `test_broker_compatibility` on our own
-broker is what the file source and sink show here.
+Its rows of broker versions are left out: the clients' tests have those. `test_broker_compatibility` on our
+own broker is what the file source and sink show here.
 """
 
 from __future__ import annotations

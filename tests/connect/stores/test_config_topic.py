@@ -52,6 +52,10 @@ async def test_unreadable_records_are_named_and_left_out(client: Client, topic: 
     for offset in range(3):
         assert f"{topic.name}: the record at {offset} is ignored" in caplog.text
     await store.close()
+    records.clear()
+    again = await ConfigTopic.open(client, topic, records.extend)
+    assert records == [("connector-b", None)]
+    await again.close()
 
 
 async def test_a_topic_of_several_partitions_has_no_order_and_is_refused(

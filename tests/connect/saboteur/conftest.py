@@ -1,0 +1,5 @@
+"""The broker of the integration tests."""
+
+from tests.connect.integration.conftest import logd
+
+__all__ = ["logd"]
