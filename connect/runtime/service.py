@@ -212,7 +212,9 @@ class HerderService(ABC):
 def type_of(config: Mapping[str, str]) -> str:
     """Return `source`, `sink` or, for a plugin that cannot be loaded, `unknown`."""
     try:
-        return connector_type(connector_class(*named_version(config)))
+        # Another worker may have stored a number or null.
+        name, version = named_version(config)
+        return connector_type(connector_class(str(name), version))
     except (MillstreamError, KeyError):
         return "unknown"
 
