@@ -225,20 +225,20 @@ class Lines:
         unfinished = b""
         if self.tail and raws and raws[-1][-1:] != b"\n":
             unfinished = raws.pop()
-        texts = self._decoded(raws)
+        joined = b"".join(raws)
+        texts = self._decoded(joined, raws)
         if texts and not self.position:
             texts[0] = texts[0].removeprefix("\ufeff")  # a byte order mark
-        self.position += sum(map(len, raws))
+        self.position += len(joined)
         self.line += len(raws)
         self._read_to = self.position + len(unfinished)
         return texts
 
-    def _decoded(self, raws: list[bytes]) -> list[str]:
-        """Return lines as text, without their ends.
+    def _decoded(self, joined: bytes, raws: list[bytes]) -> list[str]:
+        """Return lines as text, without their ends; `joined` is all of `raws`.
 
         A UnicodeDecodeError leaves `position` and `line` after the last line before it.
         """
-        joined = b"".join(raws)
         try:
             text = joined.decode(self._encoding) if self._codec in _STATELESS else None
         except UnicodeDecodeError:

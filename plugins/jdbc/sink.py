@@ -130,11 +130,11 @@ class JdbcSinkTask(SinkTask):
             stored: dict[TopicPartition, int] = {}
             ends: dict[TopicPartition, int] = {}
             if self._offsets is not None:
-                ends = {tp: offset + 1 for tp, offset in map(_origin, records)}
+                ends = _ends(records)
                 stored = self._offsets.check(connection, ends)
             for layout, rows in groups:
                 if stored:
-                    rows = [each for each in rows if _is_new(each[0], stored)]
+                    rows = _new(rows, stored)
                 if rows:
                     self._write_rows(connection, self._statement(layout), rows)
             if self._offsets is not None:
@@ -222,9 +222,24 @@ def _origin(record: SinkRecord) -> tuple[TopicPartition, int]:
     return TopicPartition(record.original_topic, record.original_partition), record.original_offset
 
 
-def _is_new(record: SinkRecord, stored: Mapping[TopicPartition, int]) -> bool:
-    tp, offset = _origin(record)
-    return offset >= stored.get(tp, 0)
+def _ends(records: Sequence[SinkRecord]) -> dict[TopicPartition, int]:
+    """Return the offset after the last record of each partition, as it was read."""
+    last: dict[tuple[str, int], int] = {}
+    for record in records:
+        place = record.origin or record
+        last[place.topic, place.partition] = place.offset
+    return {TopicPartition(*tp): offset + 1 for tp, offset in last.items()}
+
+
+def _new(rows: Rows, stored: Mapping[TopicPartition, int]) -> Rows:
+    """Return the rows whose records are not behind the stored offsets."""
+    starts: dict[tuple[str, int], int] = {(tp.topic, tp.partition): offset for tp, offset in stored.items()}
+    new: Rows = []
+    for row in rows:
+        place = row[0].origin or row[0]
+        if place.offset >= starts.get((place.topic, place.partition), 0):
+            new.append(row)
+    return new
 
 
 def _place(record: SinkRecord) -> str:

@@ -199,13 +199,16 @@ def conversion(
     zone = None
     if isinstance(kind, sa.DateTime) and not getattr(kind, "timezone", False):
         zone = zone_of(kind, config.zone)
+    is_utc = zone is not None and zone.key == "UTC"
     is_sqlite = backend == "sqlite"
     plain = _PLAIN if is_sqlite else _PLAIN_ON_SERVERS
 
     def convert(value: Any) -> Any:
         if isinstance(value, dt.datetime):
             if zone is not None:
-                value = value.astimezone(zone).replace(tzinfo=None)
+                if not (is_utc and value.tzinfo is dt.UTC):  # as converters' values nearly always are
+                    value = value.astimezone(zone)
+                value = value.replace(tzinfo=None)
             return value.isoformat(sep=" ", timespec="microseconds") if is_sqlite else value
         if isinstance(value, (dict, list, tuple)):
             return msgspec.json.encode(value).decode()
