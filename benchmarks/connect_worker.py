@@ -31,7 +31,7 @@ IDLE = 10
 SECONDS = 60.0
 PAUSE = 0.05
 DELAY = "group.initial.rebalance.delay.ms=0"
-"""The setting of the server.properties that Kafka ships. By default a new group waits for 3 s."""
+"""The setting in Kafka's own server.properties. By default, a broker lets new groups wait for 3 s."""
 SETTLING = 3.0
 """Seconds that a worker's memory is left to settle in."""
 _client = HttpClient(timeout=SECONDS)

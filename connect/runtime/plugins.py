@@ -65,7 +65,8 @@ def connector_class(name: str, version: str | None = None) -> ConnectorClass:
 def named_version(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the arguments of `connector_class` for a connector's config. Raises KeyError without a class."""
     version = config.get(_VERSION)
-    return (config["connector.class"], *([] if version is None else [str(version)]))
+    # Another worker may have stored a number or null as the class.
+    return (str(config["connector.class"]), *([] if version is None else [str(version)]))
 
 
 def reload_plugins() -> None:

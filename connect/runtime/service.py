@@ -212,9 +212,7 @@ class HerderService(ABC):
 def type_of(config: Mapping[str, str]) -> str:
     """Return `source`, `sink` or, for a plugin that cannot be loaded, `unknown`."""
     try:
-        # Another worker may have stored a number or null.
-        name, version = named_version(config)
-        return connector_type(connector_class(str(name), version))
+        return connector_type(connector_class(*named_version(config)))
     except (MillstreamError, KeyError):
         return "unknown"
 
