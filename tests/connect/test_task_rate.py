@@ -125,7 +125,7 @@ async def test_a_throttled_sink_commits_pauses_and_stops(harness, fake_consumer)
     consumer.write(A, b"0", b"1", b"2")
     await consumer.assign(A)
     await harness.until(lambda: consumer.committed_offsets == {A: 1})
-    assert task.rate.values()["throttled"] == 1
+    await harness.until(lambda: task.rate.values()["throttled"])
     task.pause()
     await harness.in_state(task, State.PAUSED)
     task.resume()
