@@ -93,6 +93,8 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
         """Records of the open transaction, as polled."""
         self._committed_polls = 0
         """How many polls of the sender's `acknowledged` are committed or aborted."""
+        self._is_closing = False
+        """True once an open transaction is given up: its sends fail, and that is no failure of the task."""
         self._ongoing: asyncio.Future[None] | None = None
         """A send or a commit that a stop waits for."""
 
@@ -286,7 +288,12 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
         if end is not None:
             await self._end_now(end)
 
+    def _fail(self, error: BaseException) -> None:
+        if not self._is_closing:
+            super()._fail(error)
+
     async def _stop(self) -> None:
+        self._is_closing = True
         if self._committer is not None:
             self._committer.cancel()
         if self._ongoing is not None and not self._ongoing.done():

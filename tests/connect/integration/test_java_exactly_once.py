@@ -54,7 +54,7 @@ class NumbersSource(SourceConnector):
     def exactly_once_support(self, config):
         return True
 """
-"""What tests/java/NumbersSource.java is, for our worker."""
+"""The twin of tests/java/NumbersSource.java."""
 
 
 def install_twin(folder: Path) -> None:
@@ -112,8 +112,8 @@ def test_tasks_move_from_javas_worker_to_ours(logd, topic, tmp_path: Path, monke
         group.do("PUT", f"{ours}/connectors/v/stop")
         group.wait_until(lambda: group.status(ours, "v").get("tasks") == [])
         assert topic_exists(group, topic)
-        for task, seen in numbers(group, topic).items():
-            assert seen == list(range(len(seen))), (task, seen[:20])
+        for task, values in numbers(group, topic).items():
+            assert values == list(range(len(values))), (task, values[:20])
         counts = [
             v for k, v in records(group, group.settings["config.storage.topic"])[0] if k == b"tasks-fencing-v"
         ]
@@ -125,4 +125,4 @@ def test_tasks_move_from_javas_worker_to_ours(logd, topic, tmp_path: Path, monke
 
 
 def progress(group: ConnectGroup, topic: str) -> list[int]:
-    return [len(seen) for _, seen in sorted(numbers(group, topic).items())]
+    return [len(values) for _, values in sorted(numbers(group, topic).items())]
