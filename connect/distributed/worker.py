@@ -176,7 +176,10 @@ class DistributedWorker:
 
     def apply(self) -> None:
         """Bring what runs to what should run, in the background."""
-        for name in {*self._local.names(), *self._connectors, *self._tasks}:
+        PLUGIN_PATH.rescan()  # other workers may have upgraded what comes here now
+        running = {*self._connectors, *self._tasks}
+        self._checked = {name: each for name, each in self._checked.items() if name in running}
+        for name in {*self._local.names(), *running}:
             self._reconcile(name)
 
     async def freed(self) -> None:
