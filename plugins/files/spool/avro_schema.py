@@ -48,8 +48,8 @@ def _schema(avro: Any, names: dict[str, Any], depth: int) -> Schema:
             raise _Unsupported
         return _schema(names[avro], names, depth + 1)
     kind = avro["type"]
-    if (logical := avro.get("logicalType")) is not None and (found := _logical(logical, avro)):
-        return found
+    if (logical := avro.get("logicalType")) is not None and (special := _logical(logical, avro)):
+        return special
     match kind:
         case "record":
             names[avro["name"]] = avro

@@ -1,4 +1,4 @@
-"""What becomes of files that are done: nothing, another folder, or removal."""
+"""Moves or deletes files that are done, or leaves them where they are."""
 
 from __future__ import annotations
 

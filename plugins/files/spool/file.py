@@ -1,4 +1,4 @@
-"""One spooled file: opened where it was left, read batch by batch, and watched for changes."""
+"""A spooled file: opened where it was left, read batch by batch, and watched for changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zlib
 
 from connect.api import ConnectError, DataError, Schema
 from plugins.files.spool.config import SpoolSourceConfig
-from plugins.files.spool.folder import Found
+from plugins.files.spool.folder import Entry
 from plugins.files.spool.offset import FileIdentity, FileOffset, partition_of
 from plugins.files.spool.rows import RowReader, Rows, can_grow, open_rows
 
@@ -31,16 +31,16 @@ class StillWritten(Exception):
 class SpoolFile:
     """A file of the folder. `stored` is its committed source offset, of it or of a file that had the name."""
 
-    def __init__(self, found: Found, config: SpoolSourceConfig, stored: FileOffset | None) -> None:
-        self.path, self.name = found.path, found.name
-        self.partition = partition_of(found.name)
+    def __init__(self, entry: Entry, config: SpoolSourceConfig, stored: FileOffset | None) -> None:
+        self.path, self.name = entry.path, entry.name
+        self.partition = partition_of(entry.name)
         self._config = config
         self._stored = stored
         self._reader: RowReader | None = None
         self.value_schema: Schema | None = None
         """The schema of the values, if they have one."""
-        is_stored = stored is not None and stored.identity.has_status(found.status)
-        head = FileOffset(FileIdentity.of_status(found.status), 0, 0)
+        is_stored = stored is not None and stored.identity.has_status(entry.status)
+        head = FileOffset(FileIdentity.of_status(entry.status), 0, 0)
         self.offset: FileOffset = stored if stored is not None and is_stored else head
         """How far the file was read."""
 

@@ -22,7 +22,7 @@ _DEPTH_MAX = 64
 _log = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
+class Entry(NamedTuple):
     """A file in the folder, its name below the folder, and its status when it was looked at."""
 
     path: Path
@@ -47,19 +47,19 @@ class SpoolFolder:
         self._clock = clock
         self._warned: set[str] = set()
 
-    def files(self, wanted: Callable[[Found], bool]) -> list[Found]:
+    def files(self, is_wanted: Callable[[Entry], bool]) -> list[Entry]:
         """Return the files to be read now, at most FILES_MAX of them.
 
         Raises RetriableError if the folder cannot be looked through, as one that is not mounted.
         """
         latest = self._clock() - self._config.file_minimum_age_ms / 1000
         try:
-            ready = (f for f in self._walk(self.root, "", 0) if _changed_at(f) <= latest and wanted(f))
+            ready = (f for f in self._walk(self.root, "", 0) if _changed_at(f) <= latest and is_wanted(f))
             return heapq.nsmallest(FILES_MAX, ready, key=self._key)
         except OSError as e:
             raise RetriableError(f"{self.root} cannot be looked through: {e.strerror or e}") from e
 
-    def _walk(self, folder: Path, prefix: str, depth: int) -> Iterator[Found]:
+    def _walk(self, folder: Path, prefix: str, depth: int) -> Iterator[Entry]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = prefix + entry.name
@@ -71,13 +71,13 @@ class SpoolFolder:
                 elif self._pattern.fullmatch(entry.name) and self._is_ours(name):
                     yield from self._file(Path(entry.path), name)
 
-    def _below(self, folder: Path, prefix: str, depth: int) -> Iterator[Found]:
+    def _below(self, folder: Path, prefix: str, depth: int) -> Iterator[Entry]:
         try:
             yield from self._walk(folder, prefix, depth)
         except OSError as e:  # no permission, or gone in the meantime
             self._warn(prefix, e)
 
-    def _file(self, path: Path, name: str) -> Iterator[Found]:
+    def _file(self, path: Path, name: str) -> Iterator[Entry]:
         try:
             status = path.stat()
         except FileNotFoundError:  # another task or program took it, or a link leads nowhere
@@ -86,7 +86,7 @@ class SpoolFolder:
             self._warn(name, e)
             return
         if stat.S_ISREG(status.st_mode):
-            yield Found(path, name, status)
+            yield Entry(path, name, status)
 
     def _warn(self, name: str, error: OSError) -> None:
         """Log what is left out, once for each name."""
@@ -97,17 +97,17 @@ class SpoolFolder:
     def _is_ours(self, name: str) -> bool:
         return zlib.crc32(os.fsencode(name)) % self._count == self._index
 
-    def _key(self, found: Found) -> tuple[int, bytes]:
-        name = os.fsencode(found.name)
+    def _key(self, entry: Entry) -> tuple[int, bytes]:
+        name = os.fsencode(entry.name)
         match self._config.file_order:
             case "oldest":
-                return found.status.st_mtime_ns, name
+                return entry.status.st_mtime_ns, name
             case "smallest":
-                return found.status.st_size, name
+                return entry.status.st_size, name
             case _:
                 return 0, name
 
 
-def _changed_at(found: Found) -> float:
+def _changed_at(entry: Entry) -> float:
     """Return when content or name changed; copying may set the first, nothing but the kernel the second."""
-    return found.status.st_ctime
+    return entry.status.st_ctime

@@ -38,8 +38,10 @@ class ParquetRows:
         arrow = self._parquet.schema_arrow
         self._times = [f.name for f in arrow if pa.types.is_timestamp(f.type)]
         fields = {field.name: connect_schema(field.type) for field in arrow}
-        known = {name: found.as_optional() for name, found in fields.items() if found is not None}
-        self.value_schema: Schema | None = schema.struct(known) if len(known) == len(fields) else None
+        fields_typed = {name: each.as_optional() for name, each in fields.items() if each is not None}
+        self.value_schema: Schema | None = (
+            schema.struct(fields_typed) if len(fields_typed) == len(fields) else None
+        )
         self.line = line
         self._rows = self._behind(line)
 
@@ -115,8 +117,8 @@ def connect_schema(kind: pa.DataType) -> Schema | None:
         return schema.array(item.as_optional()) if item is not None else None
     if types.is_struct(kind):
         fields = {field.name: connect_schema(field.type) for field in kind}
-        known = {name: found.as_optional() for name, found in fields.items() if found is not None}
-        return schema.struct(known) if len(known) == len(fields) else None
+        fields_typed = {name: each.as_optional() for name, each in fields.items() if each is not None}
+        return schema.struct(fields_typed) if len(fields_typed) == len(fields) else None
     return None
 
 

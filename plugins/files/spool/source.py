@@ -16,7 +16,7 @@ from plugins.files.spool.cleanup import clean_up
 from plugins.files.spool.config import SpoolSourceConfig
 from plugins.files.spool.csv_schema import CsvSchema
 from plugins.files.spool.file import FileFailed, SpoolFile, StillWritten
-from plugins.files.spool.folder import FILES_MAX, Found, SpoolFolder
+from plugins.files.spool.folder import FILES_MAX, Entry, SpoolFolder
 from plugins.files.spool.offset import FileOffset, partition_of
 from plugins.files.spool.records import Recorder
 
@@ -29,7 +29,7 @@ class SpoolSourceTask(SourceTask):
     """A task that reads its files one after the other, and puts away those whose offsets are committed."""
 
     def __init__(self) -> None:
-        self._queue: deque[Found] = deque()
+        self._queue: deque[Entry] = deque()
         self._file: SpoolFile | None = None
         self._over: dict[str, SpoolFile] = {}
         """Files that are done or have failed and are not put away yet, by name."""
@@ -88,8 +88,8 @@ class SpoolSourceTask(SourceTask):
     def _next(self) -> SpoolFile | None:
         """Open the next file; None if there is none now."""
         while self._queue or self._look():
-            found = self._queue.popleft()
-            file = SpoolFile(found, self._config, self._stored(found.name))
+            entry = self._queue.popleft()
+            file = SpoolFile(entry, self._config, self._stored(entry.name))
             try:
                 file.open()
             except FileNotFoundError:
@@ -108,21 +108,21 @@ class SpoolSourceTask(SourceTask):
             return False
         self._look_at = time.monotonic() + self._config.watch_interval_ms / 1000
         staying, self._staying = self._staying, {}
-        self._queue.extend(self._folder.files(lambda found: self._is_wanted(found, staying)))
+        self._queue.extend(self._folder.files(lambda entry: self._is_wanted(entry, staying)))
         self._put_away()  # what a worker that was killed has left
         return bool(self._queue)
 
-    def _is_wanted(self, found: Found, staying: Mapping[str, FileOffset]) -> bool:
+    def _is_wanted(self, entry: Entry, staying: Mapping[str, FileOffset]) -> bool:
         """Return False for a file that was read; one that should be gone is put away again."""
-        if found.name in self._over:
+        if entry.name in self._over:
             return False
-        offset = staying.get(found.name) or self._stored(found.name)
-        if offset is None or not offset.is_over or not offset.identity.has_status(found.status):
+        offset = staying.get(entry.name) or self._stored(entry.name)
+        if offset is None or not offset.is_over or not offset.identity.has_status(entry.status):
             return True
         if self._config.cleanup_policy == "none":
-            self._staying[found.name] = offset
+            self._staying[entry.name] = offset
         else:
-            self._over[found.name] = SpoolFile(found, self._config, offset)
+            self._over[entry.name] = SpoolFile(entry, self._config, offset)
         return False
 
     def _stored(self, name: str) -> FileOffset | None:

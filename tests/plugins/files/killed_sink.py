@@ -1,4 +1,4 @@
-"""A files sink whose process is killed (SIGKILL) at its n-th step on the disk: `killed_sink.py FOLDER FORMAT N`.
+"""A files sink whose process is killed (SIGKILL) at a step on the disk: `killed_sink.py FOLDER FORMAT N`.
 
 It puts offsets 0 to 12 in files of 5 offsets, and prints the offset that a worker would have committed last.
 """

@@ -13,11 +13,16 @@ def config(path, **more):
     return base | {k.replace("_", "."): str(v) for k, v in more.items()}
 
 
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
 def values(run):
-    found = []
+    texts = []
     for _ in range(6):  # a rotation takes a poll to notice, and one to begin
-        found += [record.value for record in run.records()]
-    return found
+        texts += [record.value for record in run.records()]
+    return texts
 
 
 def test_a_link_to_the_current_log_is_followed_when_it_points_elsewhere(start, tmp_path):
@@ -33,7 +38,7 @@ def test_a_link_to_the_current_log_is_followed_when_it_points_elsewhere(start, t
     (tmp_path / "new").rename(link)
     assert values(run) == ["b", "c"]
     run.commit()
-    (tmp_path / "log-2").open("a").write("d\n")
+    append((tmp_path / "log-2"), "d\n")
     again = run.again()
     assert values(again) == ["d"]
     again.stop()
@@ -47,7 +52,7 @@ def test_a_link_that_points_elsewhere_while_the_worker_is_down(start, tmp_path):
     assert values(run) == ["a"]
     run.commit()
     run.stop()
-    (tmp_path / "log-1").open("a").write("b\n")
+    append((tmp_path / "log-1"), "b\n")
     (tmp_path / "log-2").write_text("c\n")
     link.unlink()
     link.symlink_to("log-2")
@@ -105,7 +110,7 @@ def test_a_last_line_without_its_end_waits_and_comes_whole(start, tmp_path):
     run.commit()
     again = run.again()
     assert values(again) == []
-    path.open("a").write("c\n")
+    append(path, "c\n")
     assert values(again) == ["bc"]
     again.stop()
 

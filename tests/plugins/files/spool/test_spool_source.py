@@ -294,10 +294,10 @@ def test_more_files_than_one_look_returns(spool, inbox, monkeypatch):
     for n in range(8):
         (inbox / f"{n}.txt").write_text(str(n))
     run = spool()
-    seen = []
+    texts = []
     for _ in range(8):
-        seen += values(run.records())
-    assert seen == [str(n) for n in range(8)]
+        texts += values(run.records())
+    assert texts == [str(n) for n in range(8)]
 
 
 @pytest.mark.parametrize("order", ["oldest", "smallest"])
