@@ -2,8 +2,8 @@
 
     python -m benchmarks.connect_columns [records]
 
-Fetched batches of JSON objects of about 100 B go through the sink task's own steps, bare JSON converter
-included, into Parquet (columns) and JSON lines (records). CPU time of the process counts, so that a loaded
+Fetched batches of JSON objects of about 100 B go through the sink task's steps and the bare JSON converter.
+The file is Parquet (by columns) or JSON lines (by records). The process's CPU time counts, so that a loaded
 machine does not matter.
 """
 

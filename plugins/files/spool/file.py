@@ -12,7 +12,8 @@ from connect.api import ConnectError, DataError, Schema
 from plugins.files.spool.config import SpoolSourceConfig
 from plugins.files.spool.folder import Entry
 from plugins.files.spool.offset import FileIdentity, FileOffset, partition_of
-from plugins.files.spool.rows import RowReader, Rows, can_grow, open_rows
+from plugins.files.spool.readers import can_grow, open_rows
+from plugins.files.spool.rows import RowReader, Rows
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = (

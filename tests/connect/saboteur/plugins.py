@@ -44,10 +44,10 @@ class Taker(SinkTask):
 
     def __init__(self) -> None:
         self.harmed = threading.Event()
-        self.taken: list[Any] = []
+        self.values: list[Any] = []
 
     def put(self, records: Any) -> None:
-        self.taken += [record.value for record in records]
+        self.values += [record.value for record in records]
 
 
 def sabotaged(base: type, method: str, harm: Callable[[], Any], *, is_async: bool = False) -> Any:

@@ -163,7 +163,7 @@ POLLED = {
     "partition list": ([record(source_partition=[1], source_offset={})], "partition"),
     "partition object": ([record(source_partition={"a": object()}, source_offset={})], "partition"),
 }
-"""What a `poll` returns, and a word that the error has."""
+"""Results of a `poll`, each with a word that the error has."""
 
 
 @pytest.mark.parametrize("case", POLLED)
@@ -186,7 +186,7 @@ COMMITTED = {
     "none offset": ({TP: None}, "pre_commit"),
     "negative": ({TP: -5}, "pre_commit"),
 }
-"""What a `pre_commit` returns, and a word that the error has."""
+"""Results of a `pre_commit`, each with a word that the error has."""
 
 
 @pytest.mark.parametrize("case", COMMITTED)
