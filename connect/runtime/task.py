@@ -71,7 +71,7 @@ class WorkerTask(ABC):
         self.name = f"{setting.connector}-{setting.task_id}"
         self.status = Status(on_change)
         self.metrics = TaskMetrics()
-        self.rate = TaskRate(measures_bytes=getattr(setting.worker, "placement", "") == "load")
+        self.rate = TaskRate(measures_bytes=setting.worker.raw.get("placement") == "load")
         """The task's share of its connector's rate limits."""
         self.is_done = False
         """True for a source that has ended with everything acknowledged and committed."""

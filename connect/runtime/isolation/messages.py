@@ -65,6 +65,13 @@ class RequestCommit(msgspec.Struct, frozen=True, tag=True):
     """A request to commit a sink's offsets soon."""
 
 
+class RateLimits(msgspec.Struct, frozen=True, tag=True):
+    """The rate limits of the connector, and the number of its tasks, which share them."""
+
+    config: Mapping[str, str]
+    tasks: int
+
+
 class StoredOffsets(msgspec.Struct, frozen=True, tag=True):
     """A part of the connector's offsets, as an answer to ReadOffsets; `is_last` ends the answer."""
 
@@ -97,6 +104,11 @@ class Report(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     queued: Numbers
     plugin_values: Numbers
     calls: Numbers
+    rate: Numbers
+    cpu_seconds: float
+    """Time of the process."""
+    byte_count: int
+    """Bytes of keys and values, if they are counted."""
 
 
 class TopicUsed(msgspec.Struct, frozen=True, tag=True):
@@ -128,7 +140,7 @@ class PutOffsets(msgspec.Struct, frozen=True, tag=True):
     offsets: Mapping[bytes, bytes | None]
 
 
-ToTask = TaskSpec | Pause | Resume | Stop | RequestCommit | StoredOffsets | OffsetsPut
+ToTask = TaskSpec | Pause | Resume | Stop | RequestCommit | RateLimits | StoredOffsets | OffsetsPut
 FromTask = Report | TopicUsed | LogLine | ReadOffsets | PutOffsets
 _ENCODER = msgspec.msgpack.Encoder()
 _TO_TASK: msgspec.msgpack.Decoder[ToTask] = msgspec.msgpack.Decoder(ToTask)

@@ -24,6 +24,7 @@ from connect.runtime.isolation.messages import (
     Pause,
     PluginPlace,
     PutOffsets,
+    RateLimits,
     ReadOffsets,
     Report,
     RequestCommit,
@@ -34,6 +35,7 @@ from connect.runtime.isolation.messages import (
     TopicUsed,
 )
 from connect.runtime.isolation.remote_offsets import parts
+from connect.runtime.isolation.remote_rate import RemoteRate
 from connect.runtime.plugins import ConnectorClass, place_of
 from connect.runtime.states import State
 from connect.runtime.task import TaskSetting, WorkerTask
@@ -67,6 +69,7 @@ class ProcessTask(WorkerTask):
         self._starts = (0, 0)
         self._requests: set[asyncio.Task[None]] = set()
         self._reported_calls = self._calls = _ReportedCalls(self.name)
+        self._reported_rate = self.rate = RemoteRate(self._send_limits)
 
     @property
     def pid(self) -> int | None:
@@ -106,6 +109,10 @@ class ProcessTask(WorkerTask):
         if not self._unpaused.is_set() and self._child is not None:
             self._child.send(Resume())
         super().resume()
+
+    def _send_limits(self, limits: RateLimits) -> None:
+        if self._child is not None:
+            self._child.send(limits)
 
     def request_commit(self) -> None:
         """Have a sink commit soon rather than at the next interval."""
@@ -152,6 +159,8 @@ class ProcessTask(WorkerTask):
         try:
             self._child = child
             await child.send_patiently(self._spec())
+            if self._reported_rate.limits is not None:
+                child.send(self._reported_rate.limits)
             if self._ending.is_set():
                 child.send(Stop())
             async with aclosing(child.messages()) as messages:
@@ -203,6 +212,9 @@ class ProcessTask(WorkerTask):
         is_newly_done = report.is_done and not self.is_done
         self._last = report
         self._reported_calls.values = report.calls
+        self._reported_calls.cpu_seconds = report.cpu_seconds
+        self._reported_rate.reported = report.rate
+        self._reported_rate.byte_count = report.byte_count
         self.is_done = report.is_done
         startups = self.setting.startups
         startups.succeeded += report.starts[0] - self._starts[0]

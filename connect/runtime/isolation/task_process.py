@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from connect.runtime.clients import Clients
 from connect.runtime.isolation.messages import (
     OffsetsPut,
     Pause,
+    RateLimits,
     Report,
     RequestCommit,
     Resume,
@@ -139,6 +141,8 @@ class TaskProcess:
                 request = getattr(self._task, "request_commit", None)
                 if request is not None:
                     request()
+            case RateLimits(config, tasks):
+                self._task.rate.follow(config, tasks, dict)
             case StoredOffsets() | OffsetsPut():
                 self._store.take(message)
 
@@ -165,6 +169,9 @@ class TaskProcess:
                 queued=task.queued(),
                 plugin_values=task.plugin_values() if self._startups.succeeded and not is_last else {},
                 calls=task.calls.statistics(),
+                rate=task.rate.values(),
+                cpu_seconds=time.process_time(),
+                byte_count=task.rate.byte_count,
             )
         )
 

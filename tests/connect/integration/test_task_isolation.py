@@ -12,6 +12,7 @@ import pytest
 
 from connect.runtime import State, Worker
 from connect.runtime.isolation.process_task import ProcessTask
+from connect.runtime.standalone_service import StandaloneService
 from tests.support.waiting import until, wait_for
 
 PLUGIN = """
@@ -233,3 +234,19 @@ def test_files_go_in_and_out_as_in_threads(kit, rows, topic, tmp_path):
     assert sorted(kit.numbers(topic)) == list(range(2000))
     written = [line for p in (tmp_path / "out" / topic).iterdir() for line in p.read_text().splitlines()]
     assert len(written) == 2000
+
+
+async def test_rate_limits_reach_the_process_at_its_start_and_while_it_runs(kit, topic, ill):
+    def rate() -> dict[str, float]:
+        return worker._connectors["sick"].tasks[0].rate.values()
+
+    async with Worker(kit.config()) as worker:
+        limited = sick("sick", topic, ill, rate_limit_records_per_second="1")
+        await worker.start_connector(limited)
+        await until(lambda: rate()["records_per_second_max"] == 1 and rate()["throttle-time-ms-total"] > 0)
+        pid = task_of(worker, "sick")["pid"]
+        await StandaloneService(worker).put_config(
+            "sick", {**limited, "rate.limit.records.per.second": "99999"}
+        )
+        await until(lambda: rate()["records_per_second_max"] == 99_999)
+        assert task_of(worker, "sick")["pid"] == pid, "a limit restarts nothing"

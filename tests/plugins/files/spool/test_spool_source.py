@@ -16,6 +16,7 @@ from tests.plugins.files.spool.conftest import reported, values
 class TestConformance(SourceConformance):
     connector = SpoolSource
     blocks = False
+    poll_max = 5
 
     def config(self, folder):
         (folder / "in").mkdir(exist_ok=True)
@@ -25,6 +26,7 @@ class TestConformance(SourceConformance):
             "finished.path": str(folder / "done"),
             "file.minimum.age.ms": "0",
             "watch.interval.ms": "1",
+            "batch.size": "5",
         }
 
     def add(self, folder, numbers):
@@ -34,6 +36,8 @@ class TestConformance(SourceConformance):
 
 
 class TestConformanceOfOneFile(TestConformance):
+    poll_max = 3
+
     def config(self, folder):
         return {**super().config(folder), "cleanup.policy": "none", "batch.size": "3"}
 
