@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+from logd.broker.work.pool import PoolClosed
+
 TOPICS_MAX = 1000
 """Most topics with work under way or waiting; changes of further topics wait, see `DiskWork.room`."""
 
@@ -59,7 +61,10 @@ class DiskWork:
             del self._tasks[name]
             if len(self._tasks) <= self._topics_max:
                 self._has_room.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, PoolClosed):
+            log.info("files of topic %s: the next start finishes what the broker's end interrupts", name)
+        elif error is not None:
             log.error("files of topic %s", name, exc_info=error)
 
 

@@ -29,6 +29,10 @@ VALIDATING_BYTES_MAX = 64 * 1024 * 1024
 """How many bytes they have together, as they came; a single larger one is validated alone."""
 
 
+class PoolClosed(RuntimeError):
+    """An error for a job that comes after the pool was shut down, because the broker stops."""
+
+
 class JobPool(Executor):
     """A thread pool whose size can be changed while it works (``background.threads``)."""
 
@@ -38,6 +42,7 @@ class JobPool(Executor):
         self._retired: list[ThreadPoolExecutor] = []
         self._jobs: set[Future[Any]] = set()
         """Jobs that wait for a thread, or run in one."""
+        self._is_closed = False
 
     def _made(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads, thread_name_prefix="logd")
@@ -51,7 +56,9 @@ class JobPool(Executor):
             self._pool = self._made()
 
     def submit(self, job: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        """Submit a job, as Executor.submit."""
+        """Submit a job, as Executor.submit. Raises PoolClosed after `shutdown`."""
+        if self._is_closed:
+            raise PoolClosed("the broker stops, and its pool takes no more jobs")
         future = self._pool.submit(job, *args, **kwargs)
         self._jobs.add(future)
         future.add_done_callback(self._jobs.discard)
@@ -63,6 +70,7 @@ class JobPool(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Shut down, as Executor.shutdown."""
+        self._is_closed = True
         for pool in (*self._retired, self._pool):
             pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 

@@ -14,6 +14,7 @@ from logd.broker.broker_metrics import BrokerMetrics
 from logd.broker.topics.catalog import new_topic
 from logd.broker.work import disk_work
 from logd.broker.work.disk_work import DiskWork
+from logd.broker.work.pool import JobPool, run_job
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import Endpoint
 from tests.support.waiting import until
@@ -94,3 +95,20 @@ def run(work: Callable[[Broker], Awaitable[None]], folder: Path) -> None:
             await broker.stop()
 
     asyncio.run(live())
+
+
+async def test_work_that_a_stopping_broker_takes_no_more_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "logd.broker")
+    pool, work = JobPool(1), DiskWork()
+    pool.shutdown()
+
+    async def piece() -> None:
+        await run_job(pool, lambda: None)
+
+    work.begin("orders", piece())
+    await work.all_ended()
+    (record,) = caplog.records
+    assert record.levelname == "INFO"
+    assert "files of topic orders: the next start finishes" in record.getMessage()
