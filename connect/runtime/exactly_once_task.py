@@ -278,9 +278,7 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
             await self._commit_records()
             if await self._note_updates():
                 await self._commit()
-        if ended and self._failure is None:
-            await self._calls.call(self._task.commit)
-            self._be_done()
+        await self._tell_last_commit(ended=ended)
 
     async def _end_last(self) -> None:
         """End the open transaction; a plugin's own is committed only if the plugin has asked for that."""

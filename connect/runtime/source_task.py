@@ -357,9 +357,20 @@ class WorkerSourceTask(WorkerTask):
         await self._commit()
         if self._plugin_stop is None and await self._note_updates():
             await self._commit()
-        if ended and self._failure is None:
+        await self._tell_last_commit(ended=ended)
+
+    async def _tell_last_commit(self, *, ended: bool) -> None:
+        """Call the plugin's `commit` for the last offsets, as Kafka does before a task stops."""
+        if self._failure is not None:
+            return
+        if ended:
             await self._calls.call(self._task.commit)
             self._be_done()
+        elif self._commit_due and self._plugin_stop is None:
+            try:
+                await self._calls.call(self._task.commit)
+            except Exception as e:
+                _log.warning("%s: its last commit() failed: %r", self.name, e)
 
     async def _flush_sent(self) -> None:
         """Wait for the acknowledgements of everything sent, dead letters included."""

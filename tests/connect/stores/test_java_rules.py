@@ -91,7 +91,7 @@ def our_configs(records: list[Record]) -> dict[str, Any]:
             )
             levels.update(state.requests.take_logger_levels())
 
-    topic = ConfigTopic(read)
+    topic = ConfigTopic(read, "configs")
     topic._read(
         [
             LogRecord(0, offset, key.encode(), None if value is None else json_documents.encode(value), 0)
