@@ -13,7 +13,7 @@ from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths
 from tests.logd.broker.cluster.brokers import Brokers
-from tests.logd.metadata.zookeeper.sessions import gone, opened
+from tests.logd.metadata.zookeeper.sessions import opened, wait_until_gone
 from tests.support.depth import deep
 
 T0 = TopicPartition("t", 0)
@@ -55,7 +55,7 @@ def test_topics_are_deleted(zookeeper: str, tmp_path: Path, caplog: pytest.LogCa
                 await _want_deletion(session, "unknown")
                 await brokers.until(lambda: not _knows(brokers, "t"))
                 for name in ("t", "unknown"):
-                    await gone(session, paths.deletion(name))
+                    await wait_until_gone(session, paths.deletion(name))
                 assert await session.exists(paths.topic("t")) is None
                 await brokers.until(lambda: not [*tmp_path.glob("*/t-0")])
                 await _create(brokers, "t", 2)
@@ -64,7 +64,7 @@ def test_topics_are_deleted(zookeeper: str, tmp_path: Path, caplog: pytest.LogCa
             await session.delete(paths.state("late", 0))
             async with Brokers(zookeeper, tmp_path, 2) as brokers:
                 await brokers.until(lambda: not _knows(brokers, "late"))
-                await gone(session, paths.deletion("late"))
+                await wait_until_gone(session, paths.deletion("late"))
                 assert _knows(brokers, "stays")
 
     asyncio.run(test())
@@ -81,7 +81,7 @@ def test_topics_are_not_deleted_where_that_is_not_allowed(
             async with Brokers(zookeeper, tmp_path, 1, delete_topic_enable="false") as brokers:
                 await _create(brokers, "t", 1)
                 await _want_deletion(session, "t")
-                await gone(session, paths.deletion("t"))
+                await wait_until_gone(session, paths.deletion("t"))
                 assert _knows(brokers, "t")
 
     asyncio.run(test())
@@ -108,7 +108,7 @@ def test_preferred_leaders_are_elected_and_partitions_moved(
                     b"?",
                 ):
                     await session.create(paths.PREFERRED_REPLICA_ELECTION, value)
-                    await gone(session, paths.PREFERRED_REPLICA_ELECTION)
+                    await wait_until_gone(session, paths.PREFERRED_REPLICA_ELECTION)
                 await _led(brokers, T0, 1, 1, 2)
                 for value in (
                     b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,1]}]}',
@@ -116,7 +116,7 @@ def test_preferred_leaders_are_elected_and_partitions_moved(
                     b"",
                 ):
                     await session.create(paths.REASSIGN_PARTITIONS, value)
-                    await gone(session, paths.REASSIGN_PARTITIONS)
+                    await wait_until_gone(session, paths.REASSIGN_PARTITIONS)
                     state = brokers.controller.broker.image.partitions[T0]
                     assert (set(state.replicas), state.is_reassigning) == ({1, 3}, False)
 
