@@ -45,8 +45,8 @@ class SinkTaskContext:
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """The offset from which the records of this `put` were read, by partition.
 
-    It is the committed one after `open`, later the one after the last put. Compaction may have removed the
-    record there.
+    It is the committed one in `open`, if there is one, and later the one after the last put. Compaction may
+    have removed the record there.
     """
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -203,6 +203,7 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
             }
             await self._transactions.commit()
             self._is_open = False
+            self.metrics.transactions.record(self._sent)
         firsts = {number: first for number, each in sent.items() if (first := each.result()) is not None}
         store.note({number: parts[number] for number in firsts}, firsts)
         self._note_committed()

@@ -274,7 +274,8 @@ class WorkerSinkTask(WorkerTask):
         if self._next[tp] < 0:
             self._next[tp] = self._safe[tp] = fetched.position
         self._context.topic_ids[tp.topic] = fetched.topic_id
-        self._context.positions[tp] = self._next[tp]
+        # A position that the log has no more was passed over: nothing is known of what was there.
+        self._context.positions[tp] = max(self._next[tp], fetched.position)
         if part.records:
             await self._calls.call_prepared(self._put_records, batch.prepared)
             if batch.count:
@@ -375,6 +376,11 @@ class WorkerSinkTask(WorkerTask):
         A task that was suspended before the call may have opened partitions that another task owns by now. It
         closes them without a put, and the owner is fenced and opens them again.
         """
+        for tp in partitions:
+            # Positions of an earlier ownership are other tasks' by now.
+            self._context.positions.pop(tp, None)
+            if self._next[tp] >= 0:
+                self._context.positions[tp] = self._next[tp]
         await self._calls.call(self._task.open, sorted(partitions))
         if await self._is_member():
             self._follow_rewinds()

@@ -129,6 +129,8 @@ class SourceMetrics(TaskMetrics):
         """Records in the log: not those that were left out, all of those that one record has become."""
         self.poll = Windowed()
         """Times of the polls that returned records."""
+        self.transactions = Windowed()
+        """Records of each committed transaction of an exactly-once task."""
         self._active = Windowed()
 
     def record_poll(self, records: int, seconds: float | None = None) -> None:
@@ -154,6 +156,9 @@ class SourceMetrics(TaskMetrics):
             "source-record-active-count": self.active,
             "source-record-active-count-avg": self._active.average,
             "source-record-active-count-max": self._active.largest,
+            "transaction-size-avg": self.transactions.average,
+            "transaction-size-max": self.transactions.largest,
+            "transaction-size-min": self.transactions.smallest,
         }
 
 

@@ -7,7 +7,7 @@ import time
 
 from connect.api import ColumnBatch, SinkRecord, TopicPartition
 
-_NO_ID = bytes(16)
+NO_ID = bytes(16)
 """The topic id of brokers without topic ids, and of tests without a broker."""
 
 
@@ -43,13 +43,17 @@ class Buffer:
 
         A topic that is deleted and made again has the same offsets again, but another id.
         """
-        topic_id = "" if self._topic_id == _NO_ID else f"+{_text(self._topic_id)}"
-        return f"{self.tp.topic}+{self.tp.partition}+{self.begin:020d}{topic_id}.{suffix}"
+        return f"{self.tp.topic}+{self.tp.partition}+{self.begin:020d}{name_end(self._topic_id, suffix)}"
 
 
 def source_of(record: SinkRecord) -> TopicPartition:
     """Return the partition that the record was read from, whatever transforms made of it (KIP-793)."""
     return TopicPartition(record.original_topic, record.original_partition)
+
+
+def name_end(topic_id: bytes, suffix: str) -> str:
+    """Return the part of a file's name behind its offset."""
+    return f".{suffix}" if topic_id == NO_ID else f"+{_text(topic_id)}.{suffix}"
 
 
 def _text(topic_id: bytes) -> str:

@@ -2,11 +2,12 @@
 
 Redelivery writes no record twice. A partition's records are delivered from its committed offset on. Files
 begin at committed offsets or at multiples of `file.records.max`, and none crosses such a multiple. After a
-crash the first file begins at the committed offset again, the next ones at the same multiples. So every file
-of the earlier attempt is overwritten under its own name, by a rename.
+crash the first file begins at the committed offset again, the next ones at the same multiples. So files of
+the earlier attempt are overwritten under their own names, by a rename.
 
 A file is named by where it begins, not by its first record: compaction may have removed that record when
-the file is written again. `claims` keeps earlier owners of a partition from overwriting files.
+the file is written again. `leftovers` removes the earlier files that are cut at other offsets all the same.
+`claims` keeps earlier owners of a partition from overwriting files.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from connect.api import (
     SinkRecord,
     TopicPartition,
 )
-from plugins.files.buffers import Buffer, source_of
+from plugins.files.buffers import NO_ID, Buffer, name_end, source_of
 from plugins.files.claims import Claim
 from plugins.files.config import FilesSinkConfig
+from plugins.files.leftovers import Leftovers
 from plugins.files.parquet import ColumnWriter, parquet_writer
 from plugins.files.writers import Writer, avro_writer, json_writer, size_of
 
@@ -45,6 +47,9 @@ class FilesSinkTask(ColumnarSinkTask):
     def __init__(self) -> None:
         self._claims: dict[TopicPartition, Claim] = {}
         self._buffers: dict[Key, Buffer] = {}
+        self._leftovers: dict[TopicPartition, Leftovers] = {}
+        self._opened: set[TopicPartition] = set()
+        """Partitions whose leftovers have not been looked for yet."""
         self._records_max = 0
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -77,6 +82,7 @@ class FilesSinkTask(ColumnarSinkTask):
                 self._claims[tp] = Claim(self._folder, tp)
             except OSError as e:
                 raise ConnectError(f"{self._folder} cannot be written: {e}") from e
+        self._opened.update(partitions)
 
     def statistics(self) -> dict[str, float]:
         """Return the counts of claims and of buffered records, and the bound of a partition's records."""
@@ -129,12 +135,14 @@ class FilesSinkTask(ColumnarSinkTask):
                 self._write_out(key)
             else:
                 safe[buffer.tp] = min(safe.get(buffer.tp, buffer.begin), buffer.begin)
+        self._remove_leftovers(safe)
         return safe
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Write all buffered records to files."""
         for key in list(self._buffers):
             self._write_out(key)
+        self._remove_leftovers(offsets)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Discard the partitions' records that were not flushed, and release the tasks' claims to them.
@@ -143,7 +151,9 @@ class FilesSinkTask(ColumnarSinkTask):
         """
         closed = set(partitions)
         self._buffers = {key: each for key, each in self._buffers.items() if each.tp not in closed}
+        self._opened -= closed
         for tp in partitions:
+            self._leftovers.pop(tp, None)
             if (claim := self._claims.pop(tp, None)) is not None:
                 claim.release()
 
@@ -163,9 +173,33 @@ class FilesSinkTask(ColumnarSinkTask):
         block = offset - offset % size
         # A position behind the record is that of a topic which was made again meanwhile.
         begin = max(block, min(offset, self.context.positions.get(tp, offset)))
-        topic_id = self.context.topic_ids.get(tp.topic, bytes(16))
+        topic_id = self.context.topic_ids.get(tp.topic, NO_ID)
         self._buffers[key] = buffer = Buffer(tp, topic, topic_id, begin, block + size)
         return buffer
+
+    def _leftovers_of(self, tp: TopicPartition) -> Leftovers:
+        """Return the leftovers, which know the partition's first position from now on."""
+        if tp in self._opened:
+            self._leftovers.update(dict.fromkeys(self._opened, Leftovers(self._folder, self._opened)))
+            self._opened.clear()
+        leftovers = self._leftovers[tp]
+        position, topic_id = self.context.positions.get(tp), self.context.topic_ids.get(tp.topic)
+        if position is not None and topic_id is not None:
+            leftovers.begin(tp, position, name_end(topic_id, self._suffix))
+        return leftovers
+
+    def _remove_leftovers(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Remove what an earlier attempt has left before offsets that are about to be committed.
+
+        No record may be left there in the log, and so no file is written over them.
+        """
+        for tp, offset in offsets.items():
+            if (claim := self._claims.get(tp)) is not None:
+                try:
+                    self._leftovers_of(tp).remove(claim, offset)
+                except OSError as e:
+                    claim.check()
+                    raise ConnectError(f"files in {self._folder} cannot be removed: {e}") from e
 
     def _ask_for_commit(self) -> None:
         """Ask for a commit if a file is due before the next one."""
@@ -189,6 +223,7 @@ class FilesSinkTask(ColumnarSinkTask):
         path = folder / buffer.name(self._suffix)
         temporary = claim.temporary(path.name)
         try:
+            leftovers = self._leftovers_of(buffer.tp)
             folder.mkdir(exist_ok=True)
             with temporary.open("wb") as file:
                 if self.takes_columns:
@@ -197,8 +232,11 @@ class FilesSinkTask(ColumnarSinkTask):
                     self._write(file, buffer.records)
                 file.flush()
                 os.fsync(file.fileno())
+            # First, so that at no moment a record is in two files.
+            leftovers.remove(claim, buffer.last_offset + 1, keep=path)
             temporary.replace(path)
             _sync_folder(folder)
+            leftovers.note_written(buffer.tp, path)
         except OSError as e:
             claim.check()
             raise ConnectError(f"{path} cannot be written: {e}") from e

@@ -23,9 +23,6 @@ TEXTS_OF = {
 LEFT_OUT = {
     ("connect-worker-metrics", "connector-destroyed-task-count"): "there is no such state here",
     ("sink-task-metrics", "sink-record-lag-max"): "Kafka declares it and never gives it a value",
-    ("source-task-metrics", "transaction-size-min"): "of exactly-once sources",
-    ("source-task-metrics", "transaction-size-avg"): "of exactly-once sources",
-    ("source-task-metrics", "transaction-size-max"): "of exactly-once sources",
     ("connector-task-metrics", "key-converter-version"): "converters have no versions here",
     ("connector-task-metrics", "value-converter-version"): "converters have no versions here",
     ("connector-task-metrics", "header-converter-version"): "converters have no versions here",

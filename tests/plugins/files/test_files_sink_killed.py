@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connect.api import ConnectError, TopicPartition
+from connect.api import ConnectError, PartitionsFenced, TopicPartition
 from connect.testing import SinkRun
 from plugins.files import FilesSink
 from tests.plugins.files.killed_sink import records
@@ -61,17 +61,88 @@ def test_a_full_disk_fails_the_task_and_loses_nothing(tmp_path, monkeypatch, at)
     assert numbers(tmp_path) == list(range(6))
 
 
-@pytest.mark.xfail(strict=True, reason="the file of the killed worker keeps records that come again")
 def test_a_commit_in_a_gap_that_compaction_made_after_a_kill(tmp_path):
     """A worker is killed after it wrote offsets 8 to 11; 8 and 9 are compacted away, and 10 is committed."""
-    config = {"path": str(tmp_path), "file.records.max": "8"}
+    tp, config = TopicPartition("t", 0), {"path": str(tmp_path), "file.records.max": "8"}
+    with SinkRun(FilesSink, config) as sink:
+        at(sink, 0)
+        sink.put(records(0, 8))
+        sink.flush()
+        sink.put(records(8, 12))
+        sink.flush()
+        sink.crash()
+    sink = SinkRun(FilesSink, config)
+    sink.task.open([tp])
+    at(sink, 8)  # an empty part: `put` is not called
+    sink.task.flush({tp: 10})
+    assert numbers(tmp_path) == list(range(8)), "what was committed stays"
+    at(sink, 10)
+    sink.task.put(records(10, 14))
+    sink.task.flush({tp: 14})
+    assert numbers(tmp_path) == [*range(8), *range(10, 14)]
+    sink.task.close([tp])
+
+
+def test_files_of_an_earlier_attempt_with_other_cuts_give_way(tmp_path):
+    """Half of what a killed worker wrote into files of 4 is compacted away before it is written again."""
+    tp, config = TopicPartition("t", 0), {"path": str(tmp_path), "file.records.max": "4"}
+    killed = SinkRun(FilesSink, config)
+    at(killed, 2)
+    killed.put(records(2, 16))
+    killed.flush()
+    killed.crash()
+    sink = SinkRun(FilesSink, config)
+    sink.task.open([tp])
+    at(sink, 2)
+    sink.task.put([record for record in records(2, 16) if record.offset in (3, 13, 14)])
+    sink.task.flush({tp: 16})
+    assert numbers(tmp_path) == [3, 13, 14]
+    sink.task.close([tp])
+
+
+def test_files_of_an_earlier_topic_and_of_others_stay(tmp_path):
+    tp, config = TopicPartition("t", 0), {"path": str(tmp_path), "file.records.max": "8"}
+    for topic_id in (b"a" * 16, b"b" * 16):
+        sink = SinkRun(FilesSink, config)
+        sink.task.open([tp])
+        at(sink, 0, topic_id)
+        sink.task.put(records(0, 12))
+        sink.task.flush({tp: 12})
+        sink.task.close([tp])
+    (tmp_path / "t" / "notes.txt").write_text("")
+    (tmp_path / "t" / "t+1+00000000000000000000+YmJiYmJiYmJiYmJiYmJiYg.jsonl").write_text("")
+    sink = SinkRun(FilesSink, config)
+    sink.task.open([tp])
+    at(sink, 0, b"b" * 16)
+    sink.task.flush({tp: 12})
+    left = sorted(path.name for path in (tmp_path / "t").iterdir())
+    assert left == [
+        "notes.txt",
+        "t+0+00000000000000000000+YWFhYWFhYWFhYWFhYWFhYQ.jsonl",
+        "t+0+00000000000000000008+YWFhYWFhYWFhYWFhYWFhYQ.jsonl",
+        "t+1+00000000000000000000+YmJiYmJiYmJiYmJiYmJiYg.jsonl",
+    ]
+    sink.task.close([tp])
+
+
+def test_who_has_no_claim_any_more_removes_nothing(tmp_path):
+    tp, config = TopicPartition("t", 0), {"path": str(tmp_path)}
     killed = SinkRun(FilesSink, config)
     killed.put(records(8, 12))
     killed.flush()
     killed.crash()
-    with SinkRun(FilesSink, config) as sink:
-        sink.task.context.positions[TopicPartition("t", 0)] = 10
-        sink.put(records(10, 12))
-        sink.flush()
-    numbers_there = numbers(tmp_path)
-    assert [number for number in numbers_there if number >= 10] == [10, 11]
+    zombie, owner = SinkRun(FilesSink, config), SinkRun(FilesSink, config)
+    zombie.task.open([tp])
+    at(zombie, 8)
+    zombie.task.flush({tp: 8})
+    owner.task.open([tp])
+    with pytest.raises(PartitionsFenced):
+        zombie.task.flush({tp: 12})
+    assert numbers(tmp_path) == [8, 9, 10, 11]
+    owner.task.close([tp])
+
+
+def at(sink, offset, topic_id=bytes(16)):
+    """Give the sink what a worker gives it before a `put`: position and topic id."""
+    sink.task.context.positions[TopicPartition("t", 0)] = offset
+    sink.task.context.topic_ids["t"] = topic_id
