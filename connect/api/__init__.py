@@ -11,6 +11,7 @@ from connect.api.calls import MaybeAwaitable
 from connect.api.columnar_sink import ColumnarSinkTask, ColumnBatch
 from connect.api.errant_records import ErrantRecordReporter, Report
 from connect.api.generators import source
+from connect.api.offset_claims import OffsetClaims, StoredClaim, ends_of, unwritten
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
@@ -36,6 +37,7 @@ __all__ = [
     "Header",
     "MaybeAwaitable",
     "NotFound",
+    "OffsetClaims",
     "OffsetRange",
     "OffsetReader",
     "Origin",
@@ -60,13 +62,16 @@ __all__ = [
     "SourceRecord",
     "SourceTask",
     "SourceTaskContext",
+    "StoredClaim",
     "TopicPartition",
     "TransactionContext",
     "Transform",
     "Type",
     "at_least",
+    "ends_of",
     "schema",
     "setting",
     "sink",
     "source",
+    "unwritten",
 ]

@@ -22,6 +22,7 @@ from connect.api import (
     SinkRecord,
     SinkTask,
     TopicPartition,
+    ends_of,
 )
 from plugins.jdbc.database import open_engine
 from plugins.jdbc.errors import connect_error, is_row_error
@@ -130,7 +131,7 @@ class JdbcSinkTask(SinkTask):
             stored: dict[TopicPartition, int] = {}
             ends: dict[TopicPartition, int] = {}
             if self._offsets is not None:
-                ends = _ends(records)
+                ends = ends_of(records)
                 stored = self._offsets.check(connection, ends)
             for layout, rows in groups:
                 if stored:
@@ -220,15 +221,6 @@ class JdbcSinkTask(SinkTask):
 def _origin(record: SinkRecord) -> tuple[TopicPartition, int]:
     """Return the place that the record was read from, whatever transforms made of it (KIP-793)."""
     return TopicPartition(record.original_topic, record.original_partition), record.original_offset
-
-
-def _ends(records: Sequence[SinkRecord]) -> dict[TopicPartition, int]:
-    """Return the offset after the last record of each partition, as it was read."""
-    last: dict[tuple[str, int], int] = {}
-    for record in records:
-        place = record.origin or record
-        last[place.topic, place.partition] = place.offset
-    return {TopicPartition(*tp): offset + 1 for tp, offset in last.items()}
 
 
 def _new(rows: Rows, stored: Mapping[TopicPartition, int]) -> Rows:
