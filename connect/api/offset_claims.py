@@ -24,7 +24,7 @@ Transaction = TypeVar("Transaction")
 
 
 class StoredClaim(NamedTuple):
-    """What the target keeps of a partition."""
+    """A partition's row in the target."""
 
     offset: int | None
     """The next offset to be written, None before the first."""
@@ -36,7 +36,7 @@ class OffsetClaims(ABC, Generic[Transaction]):
     """The claims of one task. Subclass it with the three methods that read and write the target."""
 
     def __init__(self, place: str = "the target") -> None:
-        """`place` names where the claims are, in the message of PartitionsFenced."""
+        """Begin without claims. `place` is the target's name in the message of PartitionsFenced."""
         self._place = place
         self._epochs: dict[TopicPartition, int] = {}
 
