@@ -26,7 +26,7 @@ class Leftovers:
         """Look for files. Raises OSError if a folder cannot be read."""
         partitions = frozenset(partitions)
         self._files: defaultdict[TopicPartition, dict[Path, int]] = defaultdict(dict)
-        self._begun: set[TopicPartition] = set()
+        self._positioned: set[TopicPartition] = set()
         for folder in root.iterdir():
             if folder.name == CLAIMS or not folder.is_dir():
                 continue
@@ -41,8 +41,8 @@ class Leftovers:
 
         Files before it are committed. Files with another topic id belong to an earlier topic of this name.
         """
-        if tp not in self._begun:
-            self._begun.add(tp)
+        if tp not in self._positioned:
+            self._positioned.add(tp)
             files = self._files.pop(tp, {})
             if mine := {p: n for p, n in files.items() if n >= position and _ends(p.name, name_end)}:
                 self._files[tp] = mine
@@ -58,7 +58,7 @@ class Leftovers:
         Raises OSError if the partition has been claimed by another task.
         """
         tp = claim.tp
-        if tp not in self._begun:
+        if tp not in self._positioned:
             return
         for path in [path for path, begin in self._files.get(tp, {}).items() if begin < end and path != keep]:
             removed = claim.temporary(path.name)
