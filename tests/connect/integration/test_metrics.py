@@ -123,6 +123,24 @@ async def test_numbers_are_those_of_what_was_done(kit, rows, topic, tmp_path):
     assert not list(worker.metrics.read()), "it is closed"
 
 
+async def test_transforms_and_predicates_are_told(kit, rows, topic):
+    java = "org.apache.kafka.connect.transforms"
+    chain = {
+        "transforms": "stamp",
+        "transforms.stamp.type": f"{java}.InsertHeader",
+        "transforms.stamp.header": "by",
+        "transforms.stamp.value.literal": "us",
+        "transforms.stamp.predicate": "ours",
+        "predicates": "ours",
+        "predicates.ours.type": f"{java}.predicates.TopicNameMatches",
+        "predicates.ours.pattern": ".*",
+    }
+    async with Worker(kit.config()) as worker:
+        await worker.start_connector({**kit.source(rows(3), topic), **chain})
+        await worker.wait_done()
+        check_documented(worker.metrics, "connector-transform-info", "connector-predicate-info")
+
+
 async def test_failures_and_retries_are_told(kit):
     async with Worker(kit.config()) as worker:
         tell = worker.metrics.values
