@@ -1,4 +1,4 @@
-"""A worker of a group tells of its rebalances, on a real broker."""
+"""A worker of a group reports its rebalances, on a real broker."""
 
 from __future__ import annotations
 
