@@ -53,10 +53,13 @@ class TaskRate:
             return
         self._followed = texts, tasks
         try:
-            limits = RateLimitConfig.parse(resolve(texts))
+            self._apply(resolve(texts), tasks)
         except ConfigError as e:
             _log.error("the former rate limits stay: %s", e)
-            return
+
+    def _apply(self, texts: Mapping[str, str], tasks: int) -> None:
+        """Set the limits, each shared by the number of tasks. Raises ConfigError for one that is not valid."""
+        limits = RateLimitConfig.parse(texts)
         records, size = limits.rate_limit_records_per_second, limits.rate_limit_bytes_per_second
         self._records.change(None if records is None else records / max(tasks, 1))
         self._bytes.change(None if size is None else size / max(tasks, 1))

@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     """Called with the value and a copy of its record, whose other parts it may change; returns the changed
     value. May raise DataError."""
     edit: Edit | None = None
-    """The same for many values; None if there is no quicker way than `change`."""
+    """Changes many values at once; None if calls of `change` are as quick."""
 
 
 class Configured(Transform, ABC, Generic[C]):

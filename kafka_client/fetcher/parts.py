@@ -62,11 +62,8 @@ def read_parts(
     try:
         for header, batch in fetched.batches(on_unreadable=on_unreadable):
             try:
-                check_crc(batch, 0, header)
+                reader = open_reader(fetched, header, batch)
                 timestamp_type = header.timestamp_type
-                reader = RecordReader(batch, 0, header)
-                if header.base_offset < fetched.position:
-                    reader.skip_to(fetched.position)
                 while reader.remaining:
                     records += reader.records(max_records - len(records))
                     if len(records) >= max_records:
@@ -83,6 +80,15 @@ def read_parts(
             yield Part(records, records[-1][0] + 1, timestamp_type)
         raise
     yield Part(records, fetched.next_offset, timestamp_type)
+
+
+def open_reader(fetched: Batches, header: BatchHeader, batch: memoryview) -> RecordReader:
+    """Return a reader of a batch's records from the fetched position on. Raises CorruptRecordBatch."""
+    check_crc(batch, 0, header)
+    reader = RecordReader(batch, 0, header)
+    if header.base_offset < fetched.position:
+        reader.skip_to(fetched.position)
+    return reader
 
 
 @contextmanager

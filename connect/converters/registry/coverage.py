@@ -1,4 +1,4 @@
-"""Whether values of one schema can be written by another that somebody else registered."""
+"""The check that values of one schema can be written by another, which somebody else registered."""
 
 from __future__ import annotations
 

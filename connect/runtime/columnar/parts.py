@@ -9,8 +9,8 @@ from typing import Any, overload
 import pyarrow as pa
 
 from kafka_client.errors import CorruptRecordBatch, UnreadableBatch
-from kafka_client.fetcher.parts import Batches, OnUnreadable, unreadable_batch
-from kafka_client.records import ArrowColumns, BinaryColumn, Headers, Record, RecordReader, check_crc
+from kafka_client.fetcher.parts import Batches, OnUnreadable, open_reader, unreadable_batch
+from kafka_client.records import ArrowColumns, BinaryColumn, Headers, Record
 
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 
@@ -81,10 +81,7 @@ def columnar_parts(
     try:
         for header, batch in fetched.batches(on_unreadable=on_unreadable):
             try:
-                check_crc(batch, 0, header)
-                reader = RecordReader(batch, 0, header)
-                if header.base_offset < fetched.position:
-                    reader.skip_to(fetched.position)
+                reader = open_reader(fetched, header, batch)
                 while (columns := reader.arrow(max_records - count)).count:
                     bytes_more = columns.keys.ends[-1] + columns.values.ends[-1]
                     if gathered and (

@@ -43,7 +43,7 @@ class SpoolFile:
         is_stored = stored is not None and stored.identity.has_status(entry.status)
         head = FileOffset(FileIdentity.of_status(entry.status), 0, 0)
         self.offset: FileOffset = stored if stored is not None and is_stored else head
-        """How far the file was read."""
+        """The place behind the last row that was read."""
 
     def __str__(self) -> str:
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")

@@ -64,7 +64,7 @@ class FileIdentity(NamedTuple):
 
 
 class FileOffset(NamedTuple):
-    """How far a file was read."""
+    """The place behind the last row that was read of a file."""
 
     identity: FileIdentity
     position: int
