@@ -11,7 +11,7 @@ from connect.api.calls import MaybeAwaitable
 from connect.api.columnar_sink import ColumnarSinkTask, ColumnBatch
 from connect.api.errant_records import ErrantRecordReporter, Report
 from connect.api.generators import source
-from connect.api.offset_claims import OffsetClaims, StoredClaim, ends_of, unwritten
+from connect.api.offset_claims import OffsetClaims, StoredClaim, ends_of, is_unwritten, unwritten
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
@@ -69,6 +69,7 @@ __all__ = [
     "Type",
     "at_least",
     "ends_of",
+    "is_unwritten",
     "schema",
     "setting",
     "sink",

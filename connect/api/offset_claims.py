@@ -12,7 +12,7 @@ An earlier owner that wakes up late finds another epoch in its next transaction,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from connect.api.records import SinkRecord
@@ -108,9 +108,15 @@ def ends_of(records: Sequence[SinkRecord]) -> dict[TopicPartition, int]:
 
 def unwritten(records: Sequence[SinkRecord], stored: Mapping[TopicPartition, int]) -> list[SinkRecord]:
     """Return the records that the target does not have yet, by the offsets that `check` returned."""
+    return list(filter(is_unwritten(stored), records))
+
+
+def is_unwritten(stored: Mapping[TopicPartition, int]) -> Callable[[SinkRecord], bool]:
+    """Return a function that returns True for a record which the target does not have yet."""
     starts = {(tp.topic, tp.partition): offset for tp, offset in stored.items()}
-    return [
-        record
-        for record in records
-        if (place := record.origin or record).offset >= starts.get((place.topic, place.partition), 0)
-    ]
+
+    def is_new(record: SinkRecord) -> bool:
+        place = record.origin or record
+        return place.offset >= starts.get((place.topic, place.partition), 0)
+
+    return is_new

@@ -19,11 +19,11 @@ def check_polled(records: Any) -> None:
         return
     if not isinstance(records, (list, tuple)):
         raise TypeError(
-            f"poll returned {_kind(records)}; a list of SourceRecord, a SourceBatch or None is needed"
+            f"poll returned {kind_of(records)}; a list of SourceRecord, a SourceBatch or None is needed"
         )
     for index, record in enumerate(records):
         if not isinstance(record, SourceRecord):
-            raise TypeError(f"poll returned {_kind(record)} as record {index}; a SourceRecord is needed")
+            raise TypeError(f"poll returned {kind_of(record)} as record {index}; a SourceRecord is needed")
         # Most records have neither.
         if record.timestamp is not None or record.partition is not None:
             _check_numbers(index, record)
@@ -38,10 +38,10 @@ def check_committed(offsets: Any) -> None:
     if offsets is None:
         return
     if not isinstance(offsets, dict):
-        raise TypeError(f"pre_commit returned {_kind(offsets)}; a dict of offsets by partition is needed")
+        raise TypeError(f"pre_commit returned {kind_of(offsets)}; a dict of offsets by partition is needed")
     for tp, offset in offsets.items():
         if not isinstance(offset, int):
-            raise TypeError(f"pre_commit returned {_kind(offset)} for {tp}; an offset is needed")
+            raise TypeError(f"pre_commit returned {kind_of(offset)} for {tp}; an offset is needed")
         if offset < 0:
             raise ValueError(f"pre_commit returned offset {offset} for {tp}; it must not be negative")
 
@@ -68,5 +68,6 @@ def _check_header_names(index: int, record: SourceRecord) -> None:
             )
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return how an error names a result that is of another type than it should be."""
     return "None" if value is None else f"an object of type {type(value).__name__}"

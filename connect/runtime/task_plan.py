@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect.errors import ConnectError
+from connect.runtime.plugin_results import kind_of
 from connect.runtime.plugins import ConnectorClass
 
 TASK_CLASS = "task.class"
@@ -20,20 +21,20 @@ def check_plan(configs: Any, connector: str, tasks_max: int) -> None:
     texts.
     """
     if not isinstance(configs, (list, tuple)):
-        raise TypeError(f"task_configs of {connector} returned {_kind(configs)}; a list of dicts is needed")
+        raise TypeError(f"task_configs of {connector} returned {kind_of(configs)}; a list of dicts is needed")
     if len(configs) > tasks_max:
         raise ConnectError(f"{connector} planned {len(configs)} tasks, tasks.max is {tasks_max}")
     for number, config in enumerate(configs):
         if not isinstance(config, Mapping):
             raise TypeError(
-                f"task_configs of {connector}: the config of task {number} is {_kind(config)}, no dict"
+                f"task_configs of {connector}: the config of task {number} is {kind_of(config)}, no dict"
             )
         for key, value in config.items():
             if not (isinstance(key, str) and isinstance(value, str)):
                 # The value may be a secret.
                 raise TypeError(
-                    f"task_configs of {connector}: key {key!r} of task {number} has {_kind(value)}; keys and "
-                    "values must be of type str"
+                    f"task_configs of {connector}: key {key!r} of task {number} has {kind_of(value)}; "
+                    "keys and values must be of type str"
                 )
 
 
@@ -43,7 +44,3 @@ def task_class_name(connector: str, plugin: ConnectorClass) -> str:
         return connector.removesuffix("Connector") + "Task"
     task: Any = getattr(plugin, "task_class", None)
     return f"{task.__module__}:{task.__qualname__}" if isinstance(task, type) else repr(task)
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"an object of type {type(value).__name__}"

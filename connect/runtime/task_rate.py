@@ -58,7 +58,7 @@ class TaskRate:
             _log.error("the former rate limits stay: %s", e)
 
     def _apply(self, texts: Mapping[str, str], tasks: int) -> None:
-        """Set the limits, each shared by the number of tasks. Raises ConfigError for one that is not valid."""
+        """Set the limits, each shared by the number of tasks. Raises ConfigError for an invalid one."""
         limits = RateLimitConfig.parse(texts)
         records, size = limits.rate_limit_records_per_second, limits.rate_limit_bytes_per_second
         self._records.change(None if records is None else records / max(tasks, 1))

@@ -8,15 +8,23 @@ cuts: then the earlier file is removed before the file with the same records is 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from connect.api import TopicPartition
 from plugins.files.claims import CLAIMS, Claim
 
-_NAME = re.compile(r"([^+]+)\+(\d+)\+(\d{20})(\+[^+]+)?\.(\w+)")
+_NAME = re.compile(r"([^+]+)\+(\d+)\+(\d{20})((?:\+[^+]+)?\.\w+)")
+
+
+class _File(NamedTuple):
+    begin: int
+    """The offset in its name."""
+    path: Path
+    name_end: str
 
 
 class Leftovers:
@@ -25,8 +33,9 @@ class Leftovers:
     def __init__(self, root: Path, partitions: Collection[TopicPartition]) -> None:
         """Look for files. Raises OSError if a folder cannot be read."""
         partitions = frozenset(partitions)
-        self._files: defaultdict[TopicPartition, dict[Path, int]] = defaultdict(dict)
-        self._positioned: set[TopicPartition] = set()
+        self._unsorted: defaultdict[TopicPartition, list[_File]] = defaultdict(list)
+        self._files: dict[TopicPartition, deque[_File]] = {}
+        """By the offset at which they begin, for partitions whose position is known."""
         for folder in root.iterdir():
             if folder.name == CLAIMS or not folder.is_dir():
                 continue
@@ -34,43 +43,34 @@ class Leftovers:
                 if (match := _NAME.fullmatch(path.name)) is not None:
                     tp = TopicPartition(match[1], int(match[2]))
                     if tp in partitions:
-                        self._files[tp][path] = int(match[3])
+                        self._unsorted[tp].append(_File(int(match[3]), path, match[4]))
 
     def begin(self, tp: TopicPartition, position: int, name_end: str) -> None:
-        """Keep the files that begin from `position` on and whose names end so, at the first call.
+        """Take note of a partition's first position: files that begin before it are committed, and stay.
 
-        Files before it are committed. Files with another topic id belong to an earlier topic of this name.
+        `name_end` is the part of the names behind the offset. Files with another end have another topic id,
+        and stay as well. Later calls for the partition do nothing.
         """
-        if tp not in self._positioned:
-            self._positioned.add(tp)
-            files = self._files.pop(tp, {})
-            if mine := {p: n for p, n in files.items() if n >= position and _ends(p.name, name_end)}:
-                self._files[tp] = mine
-
-    def note_written(self, tp: TopicPartition, path: Path) -> None:
-        """Forget a file that this attempt has written itself."""
-        if tp in self._files:
-            self._files[tp].pop(path, None)
+        if tp not in self._files:
+            files = self._unsorted.pop(tp, [])
+            self._files[tp] = deque(
+                sorted(each for each in files if each.begin >= position and each.name_end == name_end)
+            )
 
     def remove(self, claim: Claim, end: int, keep: Path | None = None) -> None:
-        """Remove the files of a claim's partition that begin before `end`, all but `keep`.
+        """Remove the files of a claim's partition that begin before `end`.
 
-        Raises OSError if the partition has been claimed by another task.
+        The file `keep` stays: it is about to be replaced. Raises OSError if a file cannot be removed, and
+        PartitionsFenced if another task has claimed the partition.
         """
-        tp = claim.tp
-        if tp not in self._positioned:
-            return
-        for path in [path for path, begin in self._files.get(tp, {}).items() if begin < end and path != keep]:
-            removed = claim.temporary(path.name)
-            # By a rename into the claim's folder: without a claim nothing can be removed.
-            with suppress(FileNotFoundError):
-                path.replace(removed)
-            claim.check()
-            removed.unlink(missing_ok=True)
-            del self._files[tp][path]
-
-
-def _ends(name: str, name_end: str) -> bool:
-    """Return True if the part of a name behind its offset is `name_end`."""
-    match = _NAME.fullmatch(name)
-    return match is not None and f"{match[4] or ''}.{match[5]}" == name_end
+        files = self._files.get(claim.tp, deque())
+        while files and files[0].begin < end:
+            path = files[0].path
+            if path != keep:
+                removed = claim.temporary(path.name)
+                # By a rename into the claim's folder: who has no claim any more removes nothing.
+                with suppress(FileNotFoundError):
+                    path.replace(removed)
+                claim.check()
+                removed.unlink(missing_ok=True)
+            files.popleft()

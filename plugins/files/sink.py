@@ -236,7 +236,6 @@ class FilesSinkTask(ColumnarSinkTask):
             leftovers.remove(claim, buffer.last_offset + 1, keep=path)
             temporary.replace(path)
             _sync_folder(folder)
-            leftovers.note_written(buffer.tp, path)
         except OSError as e:
             claim.check()
             raise ConnectError(f"{path} cannot be written: {e}") from e

@@ -23,6 +23,7 @@ from connect.api import (
     SinkTask,
     TopicPartition,
     ends_of,
+    is_unwritten,
 )
 from plugins.jdbc.database import open_engine
 from plugins.jdbc.errors import connect_error, is_row_error
@@ -135,7 +136,8 @@ class JdbcSinkTask(SinkTask):
                 stored = self._offsets.check(connection, ends)
             for layout, rows in groups:
                 if stored:
-                    rows = _new(rows, stored)
+                    is_new = is_unwritten(stored)
+                    rows = [row for row in rows if is_new(row[0])]
                 if rows:
                     self._write_rows(connection, self._statement(layout), rows)
             if self._offsets is not None:
@@ -221,17 +223,6 @@ class JdbcSinkTask(SinkTask):
 def _origin(record: SinkRecord) -> tuple[TopicPartition, int]:
     """Return the place that the record was read from, whatever transforms made of it (KIP-793)."""
     return TopicPartition(record.original_topic, record.original_partition), record.original_offset
-
-
-def _new(rows: Rows, stored: Mapping[TopicPartition, int]) -> Rows:
-    """Return the rows whose records are not behind the stored offsets."""
-    starts: dict[tuple[str, int], int] = {(tp.topic, tp.partition): offset for tp, offset in stored.items()}
-    new: Rows = []
-    for row in rows:
-        place = row[0].origin or row[0]
-        if place.offset >= starts.get((place.topic, place.partition), 0):
-            new.append(row)
-    return new
 
 
 def _place(record: SinkRecord) -> str:

@@ -76,7 +76,7 @@ class RemoteOffsets:
 
 
 def parts(offsets: Mapping[bytes, bytes | None]) -> Iterable[dict[bytes, bytes | None]]:
-    """Return the offsets in parts of about PART_BYTES."""
+    """Yield the offsets in parts of about PART_BYTES."""
     part: dict[bytes, bytes | None] = {}
     size = 0
     for key, value in offsets.items():
