@@ -20,9 +20,8 @@ class TestIncrementing(SourceConformance):
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         with closing(sqlite3.connect(tmp_path / "rows.db")) as database:
-            database.execute(
-                "CREATE TABLE rows (id INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER, at TIMESTAMP NOT NULL)"
-            )
+            id = "id INTEGER PRIMARY KEY AUTOINCREMENT"
+            database.execute(f"CREATE TABLE rows ({id}, number INTEGER, at TIMESTAMP NOT NULL)")
         return tmp_path
 
     def config(self, folder: Path) -> dict[str, str]:
