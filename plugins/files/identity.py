@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-_HEAD_BYTES = 256
+HEAD_BYTES = 256
 """How many of a file's first bytes are compared, at most those that were read."""
 _SIBLINGS_MAX = 100_000
 """How many files of a folder are looked at for a renamed one."""
@@ -41,13 +41,13 @@ class Identity(NamedTuple):
     def of(cls, descriptor: int, position: int) -> Identity:
         """Return the identity of an open file, by what is before `position`."""
         status = os.fstat(descriptor)
-        head = os.pread(descriptor, min(position, _HEAD_BYTES), 0)
-        return cls(status.st_dev, status.st_ino, len(head), _digest(head))
+        head = os.pread(descriptor, min(position, HEAD_BYTES), 0)
+        return cls(status.st_dev, status.st_ino, len(head), head_digest(head))
 
     @property
     def is_final(self) -> bool:
         """True if reading on will not change it."""
-        return self.size == _HEAD_BYTES
+        return self.size == HEAD_BYTES
 
     @property
     def place(self) -> tuple[int, int]:
@@ -58,7 +58,7 @@ class Identity(NamedTuple):
         """Return True if the file at `path` begins as this one does."""
         try:
             with path.open("rb") as file:
-                return _digest(file.read(self.size)) == self.digest
+                return head_digest(file.read(self.size)) == self.digest
         except OSError:
             return False
 
@@ -93,5 +93,6 @@ class Identity(NamedTuple):
         return [each for each in map(Path, same) if self._is_place_of(each)]
 
 
-def _digest(head: bytes) -> str:
+def head_digest(head: bytes) -> str:
+    """Return the digest by which two files' first bytes are compared."""
     return hashlib.blake2b(head, digest_size=8).hexdigest()

@@ -6,13 +6,12 @@ numbers do not count: they change with a reboot, and from one worker to the next
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_HEAD_BYTES = 256
+from plugins.files.identity import HEAD_BYTES, head_digest
 
 
 class FileIdentity(NamedTuple):
@@ -45,7 +44,7 @@ class FileIdentity(NamedTuple):
         """Return the identity of the file that has the name now. Raises OSError if it cannot be read."""
         with path.open("rb", buffering=0) as file:
             status = os.fstat(file.fileno())
-            return cls(status.st_ino, status.st_size, status.st_mtime_ns, _digest(file.read(_HEAD_BYTES)))
+            return cls(status.st_ino, status.st_size, status.st_mtime_ns, head_digest(file.read(HEAD_BYTES)))
 
     def has_status(self, status: os.stat_result) -> bool:
         """Return True if inode, size and time are those of the status."""
@@ -60,7 +59,7 @@ class FileIdentity(NamedTuple):
         if self.inode != other.inode or self.size <= other.size:
             return False
         with path.open("rb", buffering=0) as file:
-            return _digest(file.read(min(other.size, _HEAD_BYTES))) == other.digest
+            return head_digest(file.read(min(other.size, HEAD_BYTES))) == other.digest
 
 
 class FileOffset(NamedTuple):
@@ -108,7 +107,3 @@ def partition_of(name: str) -> dict[str, str]:
         return {"filename": raw.decode("utf-8")}
     except UnicodeDecodeError:
         return {"filename_hex": raw.hex()}
-
-
-def _digest(head: bytes) -> str:
-    return hashlib.blake2b(head, digest_size=8).hexdigest()
