@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,14 @@ def ask(method: str, url: str, document: Any = None) -> tuple[int, Any]:
     return answer.status, json.loads(answer.body) if answer.body else None
 
 
-def wait_for_success(method: str, url: str, document: Any = None) -> Any:
-    """Ask until the answer is a success, and return its document. Raises TimeoutError."""
+def wait_for_success(
+    method: str, url: str, document: Any = None, *, accepts: Callable[[Any], bool] = lambda answer: True
+) -> Any:
+    """Ask until the answer is a success that is accepted, and return its document. Raises TimeoutError."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         status, answer = ask(method, url, document)
-        if 200 <= status < 300:
+        if 200 <= status < 300 and accepts(answer):
             return answer
         time.sleep(PAUSE)
     raise TimeoutError(f"{method} {url}: {status} {answer}")
@@ -60,15 +62,12 @@ def wait_for_success(method: str, url: str, document: Any = None) -> Any:
 
 def wait_until_running(url: str, name: str) -> None:
     """Return once a connector and its task run. Raises TimeoutError."""
-    end = time.monotonic() + SECONDS
-    status: Any = None
-    while time.monotonic() < end:
-        status = ask("GET", f"{url}/connectors/{name}/status")[1] or {}
-        states = [part.get("state") for part in (status.get("connector", {}), *status.get("tasks", ()))]
-        if len(states) > 1 and set(states) == {"RUNNING"}:
-            return
-        time.sleep(PAUSE)
-    raise TimeoutError(f"{name} does not run: {status}")
+    wait_for_success("GET", f"{url}/connectors/{name}/status", accepts=_is_running)
+
+
+def _is_running(status: Any) -> bool:
+    states = [part["state"] for part in (status["connector"], *status["tasks"])]
+    return len(states) > 1 and set(states) == {"RUNNING"}
 
 
 @contextmanager

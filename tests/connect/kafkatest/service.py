@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import random
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from tests.support.connect_group import ConnectGroup
+from tests.support.waiting import wait_for
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 _RETRIED = (404, 409)
@@ -63,14 +63,18 @@ class ConnectService:
 
     def retry(self, path: str, body: Any = None, *, method: str = "GET", node: str | None = None) -> Any:
         """Send a request, again while the group rebalances or the connector is not there yet."""
-        deadline = time.monotonic() + _RETRY_SECONDS
-        while True:
+        answers: list[Any] = []
+
+        def is_answered() -> bool:
             try:
-                return self.rest(path, body, method=method, node=node)
+                answers.append(self.rest(path, body, method=method, node=node))
             except RestError as e:
-                if e.status not in _RETRIED or time.monotonic() > deadline:
+                if e.status not in _RETRIED:
                     raise
-                time.sleep(0.1)
+            return bool(answers)
+
+        wait_for(is_answered, _RETRY_SECONDS)
+        return answers[0]
 
     def create(self, config: dict[str, Any]) -> Any:
         return self.retry("/connectors", {"name": config["name"], "config": config}, method="POST")
