@@ -56,7 +56,7 @@ def test_the_whole_life_of_a_file_source_and_sink(service: ConnectService, topic
     service.wait_until(lambda: lines_of(output) == set(FIRST))
 
     with pytest.raises(RestError) as error:
-        service.create(source)
+        service.rest("/connectors", {"name": source["name"], "config": source}, method="POST")
     assert error.value.status == 409
 
     for config, kind in ((source, "source"), (sink, "sink")):
