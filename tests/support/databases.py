@@ -59,6 +59,11 @@ def _unprivileged(folder: Path, *names: str) -> dict[str, Any]:
     raise AssertionError("no unprivileged user")
 
 
+def _run(command: list[str], options: dict[str, Any], folder: Path) -> None:
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=folder, **options)
+    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+
+
 @contextmanager
 def _process(command: list[str], options: dict[str, Any], folder: Path) -> Iterator[None]:
     with (folder.parent / f"{folder.name}.log").open("wb") as log:
@@ -86,10 +91,8 @@ def postgres() -> Iterator[Server | None]:
         folder = Path(text) / "data"
         folder.mkdir()
         options = _unprivileged(folder, "postgres")
-        subprocess.run(
-            [initdb, "-D", str(folder), "-U", "admin", "--auth=trust", "--encoding=UTF8", "--no-sync"],
-            check=True, capture_output=True, cwd=folder, **options,
-        )  # fmt: skip
+        install = [initdb, "-D", str(folder), "-U", "admin", "--auth=trust", "--encoding=UTF8", "--no-sync"]
+        _run(install, options, folder)
         port = free_port()
         settings = {
             "listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": str(folder),
@@ -128,11 +131,11 @@ def mariadb() -> Iterator[Server | None]:
         folder = Path(text) / "data"
         folder.mkdir()
         options = _unprivileged(folder, "mysql")
-        common = ["--no-defaults", f"--datadir={folder}"]
-        subprocess.run(
-            [install, *common, "--auth-root-authentication-method=normal", "--skip-test-db"],
-            check=True, capture_output=True, cwd=folder, **options,
-        )  # fmt: skip
+        # A MariaDB that starts deletes the temporary tables of any other that shares its folder for them.
+        common = ["--no-defaults", f"--datadir={folder}", f"--tmpdir={folder}"]
+        _run(
+            [install, *common, "--auth-root-authentication-method=normal", "--skip-test-db"], options, folder
+        )
         port = free_port()
         command = [daemon, *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder}/socket"]
         command += [
