@@ -13,7 +13,7 @@ from millstream.with_parent import with_parent
 from millstream.zookeeper.class_archive import ClassArchive
 from millstream.zookeeper.state import PATIENCE_SECONDS, NotServing, State, state
 
-STOP_SECONDS = 10.0
+STOP_SECONDS = 30.0
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dlog4j2.level=INFO")
 """Options of the virtual machine for a small heap and a fast start."""

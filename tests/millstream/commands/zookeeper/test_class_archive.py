@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.zookeeper import class_archive
+from millstream.zookeeper import class_archive, server
 from millstream.zookeeper.class_archive import ClassArchive
 from millstream.zookeeper.ensemble import Ensemble
 from tests.support.depth import deep
@@ -18,16 +18,18 @@ USED, WRITTEN = "-XX:SharedArchiveFile=", "-XX:ArchiveClassesAtExit="
 def archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "archives"
     monkeypatch.setenv(class_archive.FOLDER, str(folder))
+    # Java writes the archive before it ends; a server that is killed for being slow leaves none.
+    monkeypatch.setattr(server, "STOP_SECONDS", 100.0)
     return folder
 
 
 def options_of(folder: Path, *, kill: bool = False) -> str:
     """Run a server; with what options it ran."""
     with Ensemble(folder) as ensemble:
-        (server,) = ensemble.servers
-        options = Path(f"/proc/{server.pid}/cmdline").read_text().replace("\0", " ")
+        (process,) = ensemble.servers
+        options = Path(f"/proc/{process.pid}/cmdline").read_text().replace("\0", " ")
         if kill:
-            server.kill()
+            process.kill()
     assert not list(folder.rglob("*.jsa"))
     return options
 
