@@ -1,0 +1,42 @@
+"""Tests are run again, after the sample, where the depth can change them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests.support import passed_before
+
+ASK = ["faults/test_model.py", "fuzz/test_decoders.py", "faults/cluster/test_kills.py"]
+PLAIN = passed_before.TESTS / "connect/herder/test_herder.py"
+"""A file with plain tests and a state machine, that asks for no depth."""
+
+
+@pytest.mark.parametrize("name", ASK)
+def test_a_file_that_asks_for_the_depth_is_run_again(name):
+    assert passed_before.asks_for_depth(passed_before.TESTS / name)
+
+
+@given(st.integers())
+def by_hypothesis(number):
+    assert number == number
+
+
+class Machine(RuleBasedStateMachine):
+    @rule()
+    def step(self):
+        pass
+
+
+def plain():
+    pass
+
+
+def test_tests_with_hypothesis_are_run_again_and_plain_ones_are_not():
+    functions = {by_hypothesis: True, Machine.TestCase.runTest: True, plain: False}
+    for function, again in functions.items():
+        assert passed_before.depends_on_depth(SimpleNamespace(function=function, path=PLAIN)) is again
