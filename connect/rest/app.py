@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from connect.config.rest import RestConfig
 from connect.errors import NotLeader
 from connect.rest.basic_auth import BasicAuth
+from connect.rest.bodies import STAGE
 from connect.rest.connectors import Connectors
 from connect.rest.failures import answer_failure
 from connect.rest.forwarding import Forwarding
@@ -103,7 +104,7 @@ class Answering:
         except Exception as e:
             failure = e
             if isinstance(e, TimeoutError) and limit.expired():
-                stage = request.scope.get("millstream.stage", "handling the request")
+                stage = request.scope.get(STAGE, "handling the request")
                 began = started.isoformat(timespec="milliseconds").replace("+00:00", "Z")
                 failure = TimeoutError(f"The worker is currently {stage}, which began at {began}.")
             response = await answer_failure(request, failure)

@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 BODY_MAX = 4 * 1024 * 1024
 """The most bytes of a request's body."""
+STAGE = "millstream.stage"
+"""The entry of a request's scope that says what the worker is doing, if the request takes too long."""
 
 
 def json_response(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -27,11 +29,17 @@ def empty(status: int = 204) -> Response:
 
 async def body_of(request: Request) -> bytes:
     """Return a request's body. Raises HTTPException 413 if it is larger than BODY_MAX."""
+    too_large = HTTPException(413, f"The body is larger than {BODY_MAX} bytes")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > BODY_MAX:
+        raise too_large
+    request.scope[STAGE] = "reading the request's body"
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > BODY_MAX:
-            raise HTTPException(413, f"The body is larger than {BODY_MAX} bytes")
+            raise too_large
+    request.scope[STAGE] = "handling the request"
     request.scope["millstream.body"] = bytes(content)
     return bytes(content)
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from connect.config.rest import RestConfig
 from connect.errors import BadRequest
+from connect.rest.bodies import STAGE
 from connect.rest.service import Document, WorkerService
 from kafka_client.metrics.metrics import Metrics
 
@@ -55,7 +56,7 @@ class RestParts:
 
 def stage(request: Request, text: str) -> None:
     """Note what a request is about to do, for the answer if it takes too long."""
-    request.scope["millstream.stage"] = text
+    request.scope[STAGE] = text
 
 
 def location(request: Request, name: str) -> dict[str, str]:

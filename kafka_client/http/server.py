@@ -13,9 +13,8 @@ from typing import Any
 import uvicorn
 
 from kafka_client.errors import MillstreamError
+from kafka_client.http.protocol import CONNECTIONS_MAX, BoundedProtocol
 
-CONNECTIONS_MAX = 200
-"""Open connections, or running requests, at most; a further request gets the status 503."""
 SHUTDOWN_SECONDS = 3
 """Seconds that running requests have to end when the server closes."""
 
@@ -23,7 +22,7 @@ SHUTDOWN_SECONDS = 3
 class HttpServer:
     """An HTTP server on ``listener``, which is host:port; port 0 means any free port. ``tls`` makes it HTTPS.
 
-    Call `start`, then `close`.
+    If `CONNECTIONS_MAX` requests run, a further one gets the status 503. Call `start`, then `close`.
     """
 
     def __init__(self, app: Any, listener: str, tls: ssl.SSLContext | None = None) -> None:
@@ -33,6 +32,7 @@ class HttpServer:
         """The port; after `bind` the one that the server listens on."""
         config = uvicorn.Config(
             app,
+            http=BoundedProtocol,
             lifespan="off",
             ws="none",
             log_config=None,
