@@ -42,7 +42,7 @@ class BoundedProtocol(H11Protocol):
         """True if no complete request is being answered."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         """Take a new connection, in the place of a silent one if there are too many."""
         super().connection_made(transport)
         self._close_in(HEAD_SECONDS)
