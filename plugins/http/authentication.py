@@ -30,7 +30,7 @@ def authentication(config: HttpConfig) -> httpx.Auth | None:
             assert config.auth_key is not None
             return _Header(config.auth_key_header, config.auth_key.secret)
         case "oauth2":
-            return _ClientCredentials(config)
+            return ClientCredentials(config)
     return None
 
 
@@ -45,7 +45,7 @@ class _Header(httpx.Auth):
         yield request
 
 
-class _ClientCredentials(httpx.Auth):
+class ClientCredentials(httpx.Auth):
     """A token of an authorization server, renewed before its end and after a 401."""
 
     def __init__(self, config: HttpConfig) -> None:
@@ -55,17 +55,18 @@ class _ClientCredentials(httpx.Auth):
         self._data = {"grant_type": "client_credentials"}
         if config.oauth2_scope:
             self._data["scope"] = config.oauth2_scope
-        self._token = ""
+        self.token = ""
+        """The present token; empty before the first request."""
         self._renew_at = 0.0
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         if time.monotonic() >= self._renew_at:
             self._take((yield self._token_request()))
-        request.headers["Authorization"] = f"Bearer {self._token}"
+        request.headers["Authorization"] = f"Bearer {self.token}"
         response = yield request
         if response.status_code == 401:
             self._take((yield self._token_request()))
-            request.headers["Authorization"] = f"Bearer {self._token}"
+            request.headers["Authorization"] = f"Bearer {self.token}"
             yield request
 
     def _token_request(self) -> httpx.Request:
@@ -80,7 +81,7 @@ class _ClientCredentials(httpx.Auth):
             raise RetriableError(f"{where} answered {response.status_code} to the request for a token")
         try:
             document = response.json()
-            self._token = document["access_token"]
+            self.token = document["access_token"]
             life = float(document.get("expires_in", _LIFE_SECONDS))
         except (ValueError, KeyError, TypeError):
             raise ConnectError(

@@ -48,6 +48,13 @@ class HttpConfig(Config):
     tls_ca_file: str | None = setting(
         "Certificates to trust, in PEM; the well-known ones if not set.", default=None
     )
+    tls_certificate_file: str | None = setting(
+        "The client's own certificate, in PEM, for servers that ask for one.", default=None
+    )
+    tls_key_file: str | None = setting(
+        "The key of the client's certificate, in PEM; in the same file if not set.", default=None
+    )
+    tls_key_password: Password | None = setting("Password of an encrypted key.", default=None)
     timeout_ms: int = setting("How long a request may take, in ms.", default=30_000, check=at_least(1))
     requests_per_second: float = setting(
         "Requests per second of each task; 0: no bound. A Retry-After is heeded besides.",
@@ -71,11 +78,13 @@ class HttpConfig(Config):
     }
 
     def check(self) -> None:
-        """Raise ConfigError if what the kind of authentication needs is not set."""
+        """Raise ConfigError if what the kind of authentication or a key of TLS needs is not set."""
         for attribute in self._NEEDED.get(self.auth_type, ()):
             if getattr(self, attribute) is None:
                 key = attribute.replace("_", ".")
                 raise ConfigError(key, "", f"is required with auth.type={self.auth_type}")
+        if self.tls_key_file and not self.tls_certificate_file:
+            raise ConfigError("tls.certificate.file", "", "is required with tls.key.file")
 
     def prefixed(self, prefix: str) -> Mapping[str, str]:
         """Return the values of the keys that begin with `prefix`, without it."""
@@ -100,7 +109,9 @@ class HttpSourceConfig(HttpConfig):
     poll_interval_ms: int = setting(
         "How long to wait after the last page, in ms.", default=60_000, kind="LONG", check=at_least(0)
     )
-    iterations: int = setting("Rounds through all pages; the source ends then. -1: no end.", default=-1)
+    iterations: int = setting(
+        "Rounds through all pages; the source ends then. -1: no end.", default=-1, check=at_least(-1)
+    )
     records_path: str = setting(
         "Where the list of records is in the response: names with dots between. Empty: the response itself.",
         default="",
@@ -124,7 +135,9 @@ class HttpSourceConfig(HttpConfig):
     paging_start: int = setting(
         "The first page's number; the first offset is 0.", default=1, group="Paging", check=at_least(0)
     )
-    paging_size: int | None = setting("Records of a full page.", default=None, group="Paging")
+    paging_size: int | None = setting(
+        "Records of a full page.", default=None, group="Paging", check=at_least(1)
+    )
     paging_size_param: str | None = setting("Parameter of the page's size.", default=None, group="Paging")
 
     def check(self) -> None:
@@ -139,7 +152,7 @@ class HttpSinkConfig(HttpConfig):
 
     `${topic}` and `${key}` in the URL are the record's. A `put` returns when every record was accepted.
     A batch that the API refuses is sent again record by record. A single record that it refuses is reported
-    (KIP-610), or fails the task.
+    (KIP-610), or fails the task. A redirect is followed to the same server, and with the same method.
     """
 
     url: str = setting("The URL to send to.", importance="HIGH", check=_http)
@@ -149,5 +162,12 @@ class HttpSinkConfig(HttpConfig):
     )
     batch_max_records: int = setting("Records of a request at most.", default=500, check=at_least(1))
     on_null_value: Literal["ignore", "delete", "fail"] = setting(
-        "What a record without a value does: nothing, a request DELETE, or a failure.", default="ignore"
+        "What a record without a value does: nothing, a request DELETE to a URL with `${key}`, or a failure.",
+        default="ignore",
     )
+
+    def check(self) -> None:
+        """Raise ConfigError for settings that do not fit together."""
+        super().check()
+        if self.on_null_value == "delete" and "${key}" not in self.url:
+            raise ConfigError("url", self.url, "needs ${key} with on.null.value=delete")

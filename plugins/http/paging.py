@@ -46,8 +46,18 @@ class Paging:
     def following(self, page: Any, url: str, document: Any, headers: httpx.Headers, count: int) -> Any:
         """Return the page after `page`, of which `document` has `count` records; None after the last one.
 
-        Raises ConnectError if its URL leads to another server, which must not see our credentials.
+        Raises ConnectError if its URL leads to another server, which must not see our credentials, or if a
+        page names itself.
         """
+        following = self._following(page, url, document, headers, count)
+        if following is not None and following == page:
+            raise ConnectError(
+                f"{shown_url(url)}: the page names itself as the next one, so the round would not end: check "
+                "paging and paging.path"
+            )
+        return following
+
+    def _following(self, page: Any, url: str, document: Any, headers: httpx.Headers, count: int) -> Any:
         match self._kind:
             case "link-header":
                 links = httpx.Response(200, headers=headers).links

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 _HIDDEN = "[hidden]"
+_SECRET_HEADERS = ("authorization", "cookie", "key", "password", "secret", "signature", "token")
 
 
 def shown_url(url: str) -> str:
@@ -22,3 +23,9 @@ def without(text: str, secrets: Iterable[str]) -> str:
         if secret:
             text = text.replace(secret, _HIDDEN)
     return text
+
+
+def header_secrets(headers: Mapping[str, str]) -> list[str]:
+    """Return the values of headers that carry credentials by their names; of `Bearer x`, also `x` alone."""
+    values = [v for name, v in headers.items() if any(word in name.lower() for word in _SECRET_HEADERS)]
+    return [*values, *(value.rpartition(" ")[2] for value in values)]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from connect.api import DataError, SinkConnector, SinkRecord, SinkTask, TopicPartition
+from connect.api import ConnectError, DataError, SinkConnector, SinkRecord, SinkTask, TopicPartition
 from plugins.http.config import HttpSinkConfig
 from plugins.http.documents import filled
 from plugins.http.requester import Refused, Requester
+from plugins.http.secrets import shown_url
 
 _JSON = "application/json"
 _LINES = "application/x-ndjson"
-_OF_THE_REQUEST = frozenset((401, 403, 404, 405, 407))
+_OF_THE_REQUEST = frozenset((*range(300, 400), 401, 403, 404, 405, 407))
 """Statuses that no other record would change: the credentials, the URL or the method are at fault."""
+_CREDENTIALS = frozenset((401, 403, 407))
+_ABSENT = frozenset((404, 410))
+"""Statuses of a DELETE of what is not there: a record may come twice."""
+Place = tuple[str, int, int]
+"""Topic, partition and offset that a record was read from, whatever transforms made of it (KIP-793)."""
 
 
 class HttpSinkTask(SinkTask):
@@ -28,24 +35,23 @@ class HttpSinkTask(SinkTask):
         """Make the client."""
         self._config = HttpSinkConfig.parse(config)
         self._requester = Requester(self._config)
-        self._sent: dict[tuple[str, int], int] = {}
-        """The offset after the last accepted record of a `put` that is made again, by topic and partition."""
+        self._done: Counter[Place] = Counter()
+        """How many records of a place were accepted or reported by a `put` that has failed since."""
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Send the records. Raises RetriableError if the API cannot take them now.
 
         The worker calls again with the same records then, and those accepted already are not sent again.
         """
-        rest = [r for r in records if r.offset >= self._sent.get((r.topic, r.partition), 0)]
-        for batch in self._batches(rest):
+        for batch in self._batches(self._rest(records)):
             self._send(batch)
-            for record in batch:
-                self._sent[record.topic, record.partition] = record.offset + 1
-        self._sent.clear()
+        for record in records:
+            self._done.pop(_place(record), None)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Forget what was accepted: the partitions' next owner begins at the committed offsets."""
-        self._sent.clear()
+        for place in [each for each in self._done if TopicPartition(*each[:2]) in partitions]:
+            del self._done[place]
 
     def statistics(self) -> dict[str, float]:
         """Return the counts of requests and of failed ones."""
@@ -57,18 +63,34 @@ class HttpSinkTask(SinkTask):
         if self._requester is not None:
             self._requester.stop()
 
+    def _rest(self, records: Sequence[SinkRecord]) -> list[SinkRecord]:
+        """Return the records that are neither accepted nor reported. One place may have several records."""
+        done = Counter(self._done)
+        rest = []
+        for record in records:
+            place = _place(record)
+            if done[place]:
+                done[place] -= 1
+            else:
+                rest.append(record)
+        return rest
+
     def _batches(self, records: Sequence[SinkRecord]) -> Iterator[list[SinkRecord]]:
-        """Yield neighbours with the same URL; a record without a value comes alone."""
+        """Yield neighbours with the same URL; a record without a value or without a URL comes alone."""
         most = 1 if self._config.batch_format == "single" else self._config.batch_max_records
         batch: list[SinkRecord] = []
-        url = ""
+        url: str | None = ""
         for record in records:
-            own = self._url(record)
-            if batch and (own != url or len(batch) >= most or record.value is None):
+            try:
+                own = self._url(record)
+            except DataError:  # told when the record is sent
+                own = None
+            is_alone = record.value is None or own is None
+            if batch and (own != url or len(batch) >= most or is_alone):
                 yield batch
                 batch = []
             url = own
-            if record.value is None:
+            if is_alone:
                 yield [record]
             else:
                 batch.append(record)
@@ -84,9 +106,11 @@ class HttpSinkTask(SinkTask):
                 raise
             if len(batch) == 1:
                 self._report(batch[0], e)
+            else:
+                for record in batch:
+                    self._send([record])
                 return
-            for record in batch:
-                self._send([record])
+        self._done.update(map(_place, batch))
 
     def _request(self, batch: list[SinkRecord]) -> None:
         assert self._requester is not None
@@ -101,8 +125,13 @@ class HttpSinkTask(SinkTask):
             method = "DELETE"
         else:
             body, content_type = self._body(batch)
+        url = self._url(record)
         self._requester.wait()
-        self._requester.send(method, self._url(record), body=body or None, content_type=content_type)
+        try:
+            self._requester.send(method, url, body=body or None, content_type=content_type)
+        except Refused as e:
+            if method != "DELETE" or e.status not in _ABSENT:
+                raise
 
     def _body(self, batch: list[SinkRecord]) -> tuple[bytes, str]:
         values = [record.value for record in batch]
@@ -117,14 +146,20 @@ class HttpSinkTask(SinkTask):
             raise DataError(f"a value cannot be written as JSON: {e}") from e
 
     def _url(self, record: SinkRecord) -> str:
-        key = record.key.decode(errors="replace") if isinstance(record.key, bytes) else record.key
-        return filled(
-            self._config.url, {"topic": record.topic, "key": key}, lambda text: quote(text, safe="")
-        )
+        """Return the URL of a record. Raises DataError if the record lacks the key that the URL needs."""
+        url, key = self._config.url, record.key
+        if key in (None, "", b"") and "${key}" in url:
+            raise DataError("the record has no key, which url needs: it would go to another place")
+        if isinstance(key, bytes):
+            key = key.decode(errors="replace")
+        elif isinstance(key, (dict, list)):
+            key = msgspec.json.encode(key).decode()
+        return filled(url, {"topic": record.topic, "key": key}, lambda text: quote(text, safe=""))
 
     def _report(self, record: SinkRecord, error: Exception) -> None:
         """Report a record that the API refuses (KIP-610). Raises DataError if there is no reporter."""
-        place = f"{record.topic}-{record.partition}, offset {record.offset}: {error}"
+        topic, partition, offset = _place(record)
+        place = f"{topic}-{partition}, offset {offset}: {error}"
         reporter = self.context.errant_record_reporter()
         if reporter is None:
             raise DataError(place) from error
@@ -137,6 +172,28 @@ class HttpSink(SinkConnector):
     CONFIG = HttpSinkConfig
     VERSION = "1"
     task_class = HttpSinkTask
+
+    def check_target(self, config: Mapping[str, str]) -> None:
+        """Send a request HEAD, which changes nothing, to the URL up to the first place for a record's part.
+
+        Raises ConnectError if the server is away or refuses the credentials. Other refusals prove nothing.
+        """
+        settings = HttpSinkConfig.parse(config)
+        url = settings.url.split("${")[0]
+        if not urlsplit(url).netloc:
+            raise ConnectError(f"{shown_url(settings.url)}: its host is a record's part, nothing to try")
+        requester = Requester(settings)
+        try:
+            requester.send("HEAD", url)
+        except Refused as e:
+            if e.status in _CREDENTIALS:
+                raise
+        finally:
+            requester.stop()
+
+
+def _place(record: SinkRecord) -> Place:
+    return record.original_topic, record.original_partition, record.original_offset
 
 
 def _single(value: Any) -> tuple[bytes, str]:

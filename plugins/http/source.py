@@ -36,16 +36,31 @@ class HttpSourceTask(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Go to the page after the last acknowledged one."""
+        self._begin(config)
+        offset = self.context.offsets.offset(self._partition) or {}
+        self._value = offset.get("value", self._config.offset_initial)
+        self._newest = offset.get("newest")
+        self._page = offset.get("next")
+        if offset and self._page is None:
+            self._end_round()
+
+    def _begin(self, config: Mapping[str, str]) -> None:
         self._config = HttpSourceConfig.parse(config)
         self._requester = Requester(self._config)
         self._paging = Paging(self._config)
         self._partition = {"url": shown_url(self._config.url)}
-        offset = self.context.offsets.offset(self._partition) or {}
-        self._value: Any = offset.get("value", self._config.offset_initial)
-        self._newest: Any = offset.get("newest")
-        self._page: Any = offset.get("next")
-        if offset and self._page is None:
-            self._end_round()
+        self._value: Any = self._config.offset_initial
+        self._newest: Any = None
+        self._page: Any = None
+
+    def try_first_page(self, config: Mapping[str, str]) -> None:
+        """Request the first page and read it. Raises ConnectError if that does not work."""
+        self._begin(config)
+        assert self._requester is not None
+        try:
+            self._request(self._requester)
+        finally:
+            self.stop()
 
     def poll(self) -> SourceBatch | None:
         """Return the records of the next page, or None if none is due or the server is away."""
@@ -153,6 +168,10 @@ class HttpSource(SourceConnector):
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """Return False: whether a page has the same records when it is read again is the server's to say."""
         return False
+
+    def check_target(self, config: Mapping[str, str]) -> None:
+        """Read the first page."""
+        self.task_class().try_first_page(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return one config."""

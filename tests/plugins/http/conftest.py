@@ -43,7 +43,7 @@ def _served():
         async def respond(request):
             return await api.respond(request)
 
-        methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+        methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
         app = Starlette(routes=[Route("/{path:path}", respond, methods=methods)])
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -5,7 +5,8 @@ import json
 import pytest
 from starlette.responses import Response
 
-from connect.api import DataError, RetriableError, SinkRecord, SinkTaskContext
+from connect.api import ConfigError, ConnectError, DataError, RetriableError, SinkRecord, SinkTaskContext
+from connect.api.records import Origin
 from connect.testing import SinkRun
 from plugins.http import HttpSink
 
@@ -114,3 +115,99 @@ def test_wrong_credentials_are_not_the_records_fault(api, sink):
     with pytest.raises(Exception, match="answered 401"):
         sink(batch__format="array").put(records(1, 2))
     assert len(api.requests) == 1
+
+
+def test_records_that_transforms_put_into_one_topic_are_not_taken_for_each_other(api, sink):
+    """A failed put of one topic says nothing about another's records, though both have one name now."""
+    api.answer = lambda request: Response("", 503 if request.scope["text"] == "2" else 200)
+    started = sink()
+
+    def routed(topic, offset, value):
+        return SinkRecord("all", 0, offset, value, origin=Origin(topic, 0, offset))
+
+    with pytest.raises(RetriableError):
+        started.task.put([routed("a", 8, 1), routed("a", 9, 2)])
+    started.task.put([routed("b", 3, 3)])
+    assert api.bodies() == [1, 2, 3]
+
+
+def test_records_made_of_one_are_each_sent_after_a_failure(api, sink):
+    api.answer = lambda request: Response("", 503 if len(api.requests) == 2 else 200)
+    started = sink()
+    parts = [SinkRecord("t", 0, 5, "first"), SinkRecord("t", 0, 5, "second")]
+    with pytest.raises(RetriableError):
+        started.task.put(parts)
+    started.task.put(parts)
+    assert [r.scope["text"] for r in api.requests] == ["first", "second", "second"]
+
+
+def test_a_refused_batch_that_is_interrupted_sends_only_its_rest(api, sink):
+    def answer(request):
+        is_batch = "," in request.scope["text"]
+        return Response("", 400 if is_batch else 503 if len(api.requests) == 3 else 200)
+
+    api.answer = answer
+    started = sink(batch__format="array")
+    with pytest.raises(RetriableError):
+        started.put(records(1, 2))
+    started.put(records(1, 2))
+    assert api.bodies() == [[1, 2], [1], [2], [2]]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_delete_of_what_is_not_there_is_done(api, sink, status):
+    api.answer = lambda request: Response("", status)
+    sink(url=f"{api.url}/in/${{key}}", on__null__value="delete").put(records(None))
+    assert [r.method for r in api.requests] == ["DELETE"]
+
+
+@pytest.mark.parametrize("value", [None, 1])
+def test_a_record_without_the_key_that_the_url_needs_goes_nowhere(api, sink, value):
+    started = sink(url=f"{api.url}/in/${{key}}", on__null__value="delete")
+    with pytest.raises(DataError, match="t-0, offset 0: the record has no key"):
+        started.put([SinkRecord("t", 0, 0, value)])
+    assert api.requests == []
+
+
+def test_a_redirect_to_the_same_server_is_followed_with_the_same_method(api, sink):
+    moved = {"location": f"{api.url}/new"}
+    api.answer = lambda r: Response("", 308 if r.url.path == "/in/t" else 200, moved)
+    sink().put(records(1))
+    assert [(r.method, r.url.path) for r in api.requests] == [("POST", "/in/t"), ("POST", "/new")]
+    assert api.bodies() == [1, 1]
+
+
+@pytest.mark.parametrize(("status", "place"), [(302, ""), (308, "http://127.0.0.2:1")])
+def test_other_redirects_are_no_fault_of_the_records(api, sink, status, place):
+    """A 302 makes a GET of a POST, and another server must not see our credentials."""
+    api.answer = lambda request: Response("", status, {"location": f"{place or api.url}/new"})
+    with pytest.raises(ConnectError, match=r"a redirect to .*/new, which is not followed: set url"):
+        sink(batch__format="array").put(records(1, 2))
+    assert len(api.requests) == 1
+
+
+def test_a_long_retry_after_is_left_to_the_worker(api, sink):
+    api.answer = lambda request: Response("", 429, {"Retry-After": "600"})
+    started = sink()
+    for message in ("answered 429", "takes no request for"):
+        with pytest.raises(RetriableError, match=message):
+            started.put(records(1))
+    assert len(api.requests) == 1
+
+
+def test_the_target_is_tried_without_a_change(api):
+    config = {"url": f"{api.url}/in/${{topic}}"}
+    HttpSink().check_target(config)
+    assert [(r.method, r.url.path) for r in api.requests] == [("HEAD", "/in/")]
+    api.answer = lambda request: Response("", 405)
+    HttpSink().check_target(config)
+    api.answer = lambda request: Response("", 403)
+    with pytest.raises(ConnectError, match="answered 403"):
+        HttpSink().check_target(config)
+    with pytest.raises(RetriableError):
+        HttpSink().check_target({"url": "http://127.0.0.1:1/in"})
+
+
+def test_deletes_need_a_url_with_a_key():
+    with pytest.raises(ConfigError, match=r"url.*needs \$\{key\}"):
+        HttpSink.CONFIG.parse({"url": "http://x/in", "on.null.value": "delete"})

@@ -1,6 +1,8 @@
 """The HTTP source against a real server: paging, offsets, failures, secrets."""
 
 import logging
+import time
+from types import SimpleNamespace
 
 import pytest
 from starlette.responses import JSONResponse, Response
@@ -250,3 +252,62 @@ def test_a_wrong_config_is_named(settings, key):
     with pytest.raises(ConfigError) as error:
         HttpSource.CONFIG.parse({"topic": "t", "url": "http://x", **settings})
     assert error.value.key == key
+
+
+def test_a_page_that_names_itself_as_the_next_one_ends_the_task(api, run):
+    api.answer = lambda request: {"items": numbers(0, 1), "next": "c1"}
+    started = run(paging="cursor", paging__path="next", records__path="items")
+    started.poll()
+    with pytest.raises(ConnectError, match="names itself"):
+        started.poll()
+
+
+def test_a_redirect_to_the_same_server_is_followed(api, run):
+    moved = Response("", 301, {"location": "/items/"})
+    api.answer = lambda request: numbers(0, 2) if request.url.path == "/items/" else moved
+    assert values(run()) == numbers(0, 2)
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.2:1/items", "/items"])
+def test_a_redirect_to_another_server_or_in_circles_is_told(api, run, place):
+    api.answer = lambda request: Response("", 302, {"location": place})
+    with pytest.raises(ConnectError, match=r"answered 302, a redirect to GET .*/items"):
+        run(auth__type="bearer", auth__token="secret").poll()
+
+
+def test_a_response_that_trickles_ends_with_the_time_of_a_request(api, run, monkeypatch, caplog):
+    now = 1000.0
+
+    def monotonic():
+        nonlocal now
+        now += 20
+        return now
+
+    clock = SimpleNamespace(monotonic=monotonic, time=time.time)
+    monkeypatch.setattr("plugins.http.requester.time", clock)
+    api.answer = lambda request: numbers(0, 1)
+    assert run(timeout__ms="10000").poll() == []
+    assert "took longer than timeout.ms=10000" in caplog.text
+
+
+def test_a_retry_after_may_be_a_date(api, run):
+    api.answer = lambda request: Response("", 503, {"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"})
+    started = run()
+    assert started.poll() == []
+    assert started.tasks[0]._requester._not_before > time.monotonic() + 3000
+
+
+def test_a_key_in_a_header_is_not_told(api, run):
+    api.answer = lambda request: Response(request.headers["authorization"], 403)
+    with pytest.raises(ConnectError) as failure:
+        run(headers__Authorization="Token abcdef").poll()
+    assert "abcdef" not in str(failure.value)
+
+
+def test_the_target_is_tried_by_its_first_page(api):
+    config = {"topic": "t", "url": f"{api.url}/items", "params.since": "${offset}", "offset.initial": "7"}
+    HttpSource().check_target(config)
+    assert [dict(r.query_params) for r in api.requests] == [{"since": "7"}]
+    api.answer = lambda request: Response("<html>")
+    with pytest.raises(DataError, match="no JSON"):
+        HttpSource().check_target(config)
