@@ -8,10 +8,15 @@ from connect.api import ConnectError, DataError, RetriableError
 
 _POSTGRES_AGAIN = ("08", "40", "53", "55", "57")
 """Classes of SQLSTATE: connection, rollback (deadlock), resources, not in state (lock), operator."""
-_POSTGRES_ROW = ("22", "23", "42804", "42846")
-"""SQLSTATE of data errors, constraints, and values of a wrong type."""
-_MARIADB_AGAIN = frozenset((1040, 1053, 1205, 1213, 1317, 1927, 2002, 2003, 2006, 2013, 2014, 2055))
-"""Too many connections, shutdown, lock timeout, deadlock, interruption, and lost connections."""
+_POSTGRES_ROW = ("21", "22", "23", "42804", "42846")
+"""SQLSTATE of rows with equal keys, data errors, constraints, and values of a wrong type."""
+_MARIADB_AGAIN = frozenset(
+    (1021, 1040, 1041, 1053, 1114, 1205, 1213, 1317, 1927, 2002, 2003, 2006, 2013, 2014, 2055)
+)
+"""Full disk or table, too many connections, no memory, shutdown, lock timeout, deadlock,
+interruption, and lost connections."""
+_MARIADB_ROW = frozenset((1292,))
+"""Values of a wrong form, which PyMySQL does not tell from errors of the server."""
 
 
 def is_row_error(error: sa.exc.SQLAlchemyError) -> bool:
@@ -21,7 +26,16 @@ def is_row_error(error: sa.exc.SQLAlchemyError) -> bool:
     if not isinstance(error, sa.exc.DBAPIError):
         return isinstance(error, sa.exc.StatementError)  # a driver cannot take a value
     state = getattr(error.orig, "sqlstate", None)
-    return isinstance(state, str) and state.startswith(_POSTGRES_ROW)
+    if isinstance(state, str):
+        return state.startswith(_POSTGRES_ROW)
+    return _is_row_error_of_pymysql(error.orig)
+
+
+def _is_row_error_of_pymysql(cause: BaseException | None) -> bool:
+    if cause is None or not cause.args or not type(cause).__module__.startswith("pymysql"):
+        return False
+    is_of_driver = isinstance(cause.args[0], str)  # it cannot write a value, such as NaN
+    return cause.args[0] in _MARIADB_ROW or (is_of_driver and "can not be used" in cause.args[0])
 
 
 def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
@@ -40,7 +54,7 @@ def is_transient(error: sa.exc.SQLAlchemyError) -> bool:
         return False
     text = str(error.orig).lower()
     if "sqlite" in type(error.orig).__module__:
-        return "locked" in text or "busy" in text or "interrupted" in text
+        return any(word in text for word in ("locked", "busy", "interrupted", "is full"))
     return True
 
 

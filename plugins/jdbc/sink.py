@@ -35,6 +35,8 @@ from plugins.jdbc.target import Targets
 
 _CLAIMS_MAX = 5
 _REPORT_SECONDS = 60.0
+_REFUSALS = (sa.exc.SQLAlchemyError, TypeError, ValueError, OverflowError)
+"""Errors of the database, and of a driver that cannot write a value: OverflowError is SQLite's."""
 Rows = list[tuple[SinkRecord, tuple[Any, ...]]]
 
 
@@ -179,7 +181,7 @@ class JdbcSinkTask(SinkTask):
         batch = connection.begin_nested()
         try:
             statement.execute(connection, [row for _, row in rows])
-        except (sa.exc.SQLAlchemyError, TypeError, ValueError) as e:
+        except _REFUSALS as e:
             if isinstance(e, sa.exc.SQLAlchemyError) and not is_row_error(e):
                 raise
             batch.rollback()
@@ -192,7 +194,7 @@ class JdbcSinkTask(SinkTask):
             single = connection.begin_nested()
             try:
                 statement.execute(connection, [row])
-            except (sa.exc.SQLAlchemyError, TypeError, ValueError) as e:
+            except _REFUSALS as e:
                 if isinstance(e, sa.exc.SQLAlchemyError) and not is_row_error(e):
                     raise
                 single.rollback()

@@ -38,6 +38,8 @@ class Statement:
 
     def execute(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
         """Write the rows; unless the mode is `insert`, only the last one of each key."""
+        if self._mode == "update" and not self._layout.fields:
+            return  # rows of a key alone have nothing to update
         if self._mode != "insert":
             size = len(self._layout.keys)
             rows = list({row[:size]: row for row in rows}.values())

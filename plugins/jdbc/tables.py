@@ -10,6 +10,9 @@ import sqlalchemy as sa
 
 from plugins.jdbc.source_config import JdbcSourceConfig
 
+_PART = re.compile(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^."`]+')
+"""A part of a name: in quotes, or up to the next dot."""
+
 
 class TableName(NamedTuple):
     """A table's or view's name; its schema is None for the user's default one."""
@@ -22,9 +25,17 @@ class TableName(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str) -> TableName:
-        """Return the name of `schema.table` or `table`, either part in double quotes or backquotes or not."""
-        *before, table = [part.strip('"`') for part in text.split(".")]
+        """Return the name of `schema.table` or `table`, either part in double quotes or backquotes or not.
+
+        A dot inside quotes is the name's, and a doubled quote is one.
+        """
+        *before, table = [_unquoted(part) for part in _PART.findall(text) if part] or [text]
         return cls(before[-1] if before else None, table)
+
+
+def _unquoted(part: str) -> str:
+    quote = part[0]
+    return part[1:-1].replace(quote * 2, quote) if quote in '"`' and len(part) > 1 else part
 
 
 def list_tables(engine: sa.Engine, config: JdbcSourceConfig) -> list[TableName]:
@@ -55,7 +66,11 @@ def _is_chosen(name: TableName, config: JdbcSourceConfig, default: str | None) -
     full = f"{name.schema or default}.{name.table}"
 
     def is_listed(texts: list[str]) -> bool:
-        return any(text.replace('"', "").replace("`", "") in (name.table, full) for text in texts)
+        return any(
+            text in (name.table, full)
+            or TableName.parsed(text) in ((None, name.table), (name.schema or default, name.table))
+            for text in texts
+        )
 
     def matches(patterns: list[str]) -> bool:
         return any(re.fullmatch(pattern, text) for pattern in patterns for text in (name.table, full))

@@ -17,6 +17,7 @@ from connect.api import (
 )
 from connect.runtime.plugins import connector_class
 from plugins.jdbc.sink import JdbcSink
+from plugins.jdbc.tables import TableName
 
 ROW = schema.struct({"id": schema.int32(), "name": schema.string(optional=True)})
 
@@ -257,3 +258,82 @@ def test_a_database_that_is_away_is_tried_max_retries_times(start_sink):
 def test_settings_that_contradict_each_other_are_refused(key, more):
     with pytest.raises(ConfigError, match=key):
         JdbcSink.CONFIG.parse({"connection.url": "jdbc:sqlite:x", **more})
+
+
+def test_keys_that_are_equal_only_in_the_database_are_written_one_by_one(postgres, start_sink):
+    table = postgres.table()
+    postgres.execute(f"CREATE TABLE {table} (id CHAR(5) PRIMARY KEY, name TEXT)")
+    shape = schema.struct({"id": schema.string(), "name": schema.string()})
+    more = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
+    rows = [{"id": "a", "name": "first"}, {"id": "a ", "name": "second"}]
+    start_sink(JdbcSink, config(postgres, table, **more)).put(
+        [SinkRecord("t", 0, n, row, value_schema=shape) for n, row in enumerate(rows)]
+    )
+    assert postgres.rows(f"SELECT name FROM {table}") == [("second",)]
+
+
+UNWRITABLE = {
+    "sqlite": ("INTEGER", schema.int64(), 2**70),
+    "postgresql": ("TEXT", schema.string(), "a\0b"),
+    "mariadb": ("DOUBLE", schema.float64(), float("nan")),
+}
+
+
+def test_a_value_that_the_database_cannot_hold_is_the_rows_fault(database, start_sink):
+    table, (kind, field, value) = database.table(), UNWRITABLE[database.kind]
+    database.execute(f"CREATE TABLE {table} (x {kind})")
+    sink = start_sink(JdbcSink, config(database, table))
+    with pytest.raises(DataError, match="t-0 at offset 4: the database refuses the row"):
+        sink.put([SinkRecord("t", 0, 4, {"x": value}, value_schema=schema.struct({"x": field}))])
+
+
+def test_a_lost_connection_is_opened_again_and_rows_are_there_once(server_database, start_sink):
+    table = server_database.table()
+    sink = start_sink(JdbcSink, config(server_database, table))
+    sink.put(people("a"))
+    driver = sink.task._connection.connection.driver_connection
+    with server_database.server.admin.connect() as admin:
+        if server_database.kind == "postgresql":
+            admin.exec_driver_sql(f"SELECT pg_terminate_backend({driver.info.backend_pid})")
+        else:
+            admin.exec_driver_sql(f"KILL {driver.thread_id()}")
+    later = [record(1, {"id": 1, "name": "b"})]
+    with pytest.raises(RetriableError, match="does not answer"):
+        sink.put(later)
+    sink.put(later)
+    assert server_database.rows(f"SELECT name FROM {table} ORDER BY id") == [("a",), ("b",)]
+
+
+def test_a_full_database_is_tried_again_and_blames_no_row(sqlite, start_sink):
+    table = sqlite.table()
+    sink = start_sink(JdbcSink, config(sqlite, table))
+    sink.put(people("a"))
+    sink.task._connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    sink.task._connection.rollback()
+    with pytest.raises(RetriableError, match="full"):
+        sink.put([record(1, {"id": 1, "name": "x" * 1_000_000})])
+
+
+def test_an_update_of_a_key_alone_changes_nothing(database, start_sink):
+    table = database.table()
+    database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)", f"INSERT INTO {table} VALUES (1)")
+    more = {"insert_mode": "update", "pk_mode": "record_value", "pk_fields": "id"}
+    shape = schema.struct({"id": schema.int32()})
+    start_sink(JdbcSink, config(database, table, **more)).put(
+        [SinkRecord("t", 0, 0, {"id": 1}, value_schema=shape)]
+    )
+    assert database.rows(f"SELECT id FROM {table}") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("orders", (None, "orders")),
+        ("sales.orders", ("sales", "orders")),
+        ('"sales"."or.ders"', ("sales", "or.ders")),
+        ('"a ""quoted"" name"', (None, 'a "quoted" name')),
+        ("`db`.`a``b`", ("db", "a`b")),
+    ],
+)
+def test_names_of_tables(text, name):
+    assert TableName.parsed(text) == name
