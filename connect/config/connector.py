@@ -43,6 +43,12 @@ class ConnectorConfig(Config):
         group="Common",
     )
     tasks_max: int = setting("How many tasks at most.", default=1, group="Common", check=at_least(1))
+    tasks_max_enforce: bool = setting(
+        "Whether a connector that plans more than `tasks.max` tasks fails, with its tasks (KIP-1004).",
+        default=True,
+        importance="LOW",
+        group="Common",
+    )
     task_isolation: Literal["thread", "process"] | None = setting(
         "Where tasks run: `thread`, in the worker's process, or `process`, each in a process of its own; the "
         "worker's `task.isolation` if not set.",
@@ -146,7 +152,7 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 
 _IDLE = """
     config.action.reload
-    tasks.max.enforce key.converter.plugin.version value.converter.plugin.version
+    key.converter.plugin.version value.converter.plugin.version
     header.converter.plugin.version
 """
 WITHOUT_EFFECT = frozenset(_IDLE.split())

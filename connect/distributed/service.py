@@ -31,10 +31,16 @@ class DistributedService(HerderService):
         self._worker = worker
 
     def health(self) -> tuple[Literal["starting", "healthy", "unhealthy"], str]:
-        """Return the worker's health: it is healthy once it has joined its group."""
+        """Return the worker's health: healthy while it is in its group, and the coordinator answers."""
         if self._worker.failure is not None:
             return "unhealthy", f"The worker is no longer in its group: {self._worker.failure}"
-        if self._worker.group.assignment is None:
+        group = self._worker.group
+        if group.generation >= 0 and not group.is_current:
+            return "unhealthy", (
+                "Worker was unable to handle this request and may be unable to handle other requests: the "
+                "group's coordinator is silent for longer than session.timeout.ms"
+            )
+        if group.assignment is None:
             return "starting", "Worker is still starting up: it joins its group."
         return "healthy", "Worker has completed startup and is ready to handle requests."
 

@@ -35,6 +35,7 @@ from connect.runtime.plugin_task import NewSourceTask, make_plugin_task
 from connect.runtime.states import State, Status
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.task_metrics import Startups
+from connect.runtime.tasks_max import TasksMax
 from connect.runtime.unmade_task import UnmadeTask
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import OffsetStore
@@ -395,6 +396,7 @@ class WorkerConnector:
             return UnmadeTask(self._setting(number, {}, {}), e, on_change=on_change)
         try:
             self.check_abandoned()
+            TasksMax.of(setting.connector_config).check(self.name, run.task_count)
             if is_isolated(setting.worker, setting.connector_config):
                 place = process_place(self.checked.plugin)
                 return ProcessTask(setting, self._parts.store, place=place, on_change=on_change)

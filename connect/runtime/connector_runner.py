@@ -13,6 +13,7 @@ from connect.herder import ConnectorRun
 from connect.runtime.calls import PluginCalls
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.task_plan import TASK_CLASS, check_plan, task_class_name
+from connect.runtime.tasks_max import TasksMax
 
 _log = logging.getLogger(__name__)
 
@@ -58,12 +59,12 @@ class ConnectorRunner:
     async def plan(self) -> list[dict[str, str]]:
         """Return the task configs that the plugin plans, with the connector's variables in place.
 
-        Each names its `task.class`, as Kafka's do. Raises ConnectError for more than `tasks.max`, and
-        TypeError if they are no list of mappings from texts to texts.
+        Each names its `task.class`, as Kafka's do. Raises ConnectError for more than `tasks.max` allows,
+        and TypeError if they are no list of mappings from texts to texts.
         """
         assert self._connector is not None
-        tasks_max = self._checked.tasks_max
-        configs: list[dict[str, str]] = await self.calls.call(self._connector.task_configs, tasks_max)
+        tasks_max = TasksMax.of(self._resolved)
+        configs: list[dict[str, str]] = await self.calls.call(self._connector.task_configs, tasks_max.count)
         check_plan(configs, self._checked.name, tasks_max)
         named = {TASK_CLASS: task_class_name(self.run.config["connector.class"], self._checked.plugin)}
         return [{**config, **named} for config in restored(self.run.config, self._resolved, configs)]

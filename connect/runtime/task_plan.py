@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect.errors import ConnectError
 from connect.runtime.plugin_results import kind_of
 from connect.runtime.plugins import ConnectorClass
+from connect.runtime.tasks_max import TasksMax
 
 TASK_CLASS = "task.class"
 """The key by which a task config in the config topic names what runs it; Java's workers need it there."""
 _KAFKAS = "org.apache.kafka.connect."
 
 
-def check_plan(configs: Any, connector: str, tasks_max: int) -> None:
+def check_plan(configs: Any, connector: str, tasks_max: TasksMax) -> None:
     """Return if a plugin's task configs can be stored.
 
-    Raises ConnectError for more than `tasks_max`, TypeError for what is no list of mappings from texts to
-    texts.
+    Raises ConnectError for more than `tasks_max` allows, TypeError for what is no list of mappings from texts
+    to texts.
     """
     if not isinstance(configs, (list, tuple)):
         raise TypeError(f"task_configs of {connector} returned {kind_of(configs)}; a list of dicts is needed")
-    if len(configs) > tasks_max:
-        raise ConnectError(f"{connector} planned {len(configs)} tasks, tasks.max is {tasks_max}")
+    tasks_max.check(connector, len(configs))
     for number, config in enumerate(configs):
         if not isinstance(config, Mapping):
             raise TypeError(
