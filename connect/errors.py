@@ -12,7 +12,8 @@
         ├── Rebalancing         the group of workers rebalances: ask again soon
         └── NotLeader           another worker has to be asked
 
-Settings that cannot be used are `kafka_client.errors.ConfigError`; InvalidConfig tells several at once.
+Settings that cannot be used are `kafka_client.errors.ConfigError`; InvalidConfig tells several at once,
+and a StatedError has a message of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ __all__ = [
     "PartitionsFenced",
     "Rebalancing",
     "RetriableError",
+    "StatedError",
 ]
 
 
@@ -51,6 +53,10 @@ class InvalidConfig(ConfigError):
 
     def __str__(self) -> str:
         return "; ".join(str(error) for error in self.errors)
+
+
+class StatedError(ConfigError):
+    """A setting that cannot be used; `allowed` is the whole message, which reports show as it is."""
 
 
 class ConnectError(MillstreamError):

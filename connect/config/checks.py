@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 def no_control_characters(value: str) -> None:
@@ -13,6 +13,12 @@ def no_control_characters(value: str) -> None:
         raise ValueError(
             f"String may not contain control sequences but had the following ASCII chars: {', '.join(codes)}"
         )
+
+
+def distinct(aliases: Sequence[str]) -> None:
+    """Raise ValueError, in Kafka's words, if one of a list of aliases is there twice."""
+    if len(set(aliases)) < len(aliases):
+        raise ValueError("Duplicate alias provided.")
 
 
 def at_least(least: int) -> Callable[[float], None]:

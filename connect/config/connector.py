@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from connect.config.checks import at_least, no_control_characters, one_of
+from connect.config.checks import at_least, distinct, no_control_characters, one_of
 from connect.config.declaration import Config
 from connect.config.errors import ErrorsConfig
 from connect.config.placement import PlacementConfig
 from connect.config.rate_limit import RateLimitConfig
 from connect.config.setting import setting
+from connect.config.sink_topics import topics_errors
+from connect.errors import InvalidConfig
 from kafka_client.errors import ConfigError
 
 
@@ -75,6 +77,7 @@ class SourceConfig(PlacementConfig, RateLimitConfig, ErrorsConfig, ConnectorConf
         default=[],
         importance="LOW",
         group="Topic creation",
+        check=distinct,
     )
     exactly_once_support: str = setting(
         "`required` refuses the connector unless it can be exactly-once on this worker (KIP-618).",
@@ -131,17 +134,9 @@ class SinkConfig(PlacementConfig, RateLimitConfig, ErrorsConfig, ConnectorConfig
 
     def check(self) -> None:
         """Raise ConfigError unless one of topics and topics.regex is set, without the dead letters."""
-        if bool(self.topics) == bool(self.topics_regex):
-            raise ConfigError("topics", ",".join(self.topics), "set exactly one of topics and topics.regex")
-        if self.topics_regex:
-            try:
-                re.compile(self.topics_regex)
-            except re.error as e:
-                raise ConfigError("topics.regex", self.topics_regex, f"is no regular expression: {e}") from e
-        dead, pattern = self.dead_letter_topic, self.topics_pattern
-        if dead and (dead in self.topics or (pattern and pattern.fullmatch(dead))):
-            key = "errors.deadletterqueue.topic.name"
-            raise ConfigError(key, dead, "must not be one of the topics that the connector reads")
+        errors = topics_errors(self.topics, self.topics_regex, self.dead_letter_topic)
+        if errors:
+            raise InvalidConfig(errors) if len(errors) > 1 else errors[0]
 
 
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from connect.config.setting import Setting, Spec
+from connect.errors import InvalidConfig
 from kafka_client.errors import ConfigError
 
 
@@ -73,7 +74,7 @@ class Config:
         return config, errors
 
     def _disagreements(self, errors: list[ConfigError]) -> list[ConfigError]:
-        """Return the error of `check`. Before it, invalid settings take their defaults, if they have one."""
+        """Return the errors of `check`. Before it, invalid settings take their defaults, if they have one."""
         for error in errors:
             declared = self.settings()[error.key]
             if declared.required:
@@ -82,7 +83,8 @@ class Config:
         try:
             self.check()
         except ConfigError as e:
-            return [] if any(e.key == error.key for error in errors) else [e]
+            disagreeing = e.errors if isinstance(e, InvalidConfig) else (e,)
+            return [each for each in disagreeing if all(each.key != error.key for error in errors)]
         return []
 
     @classmethod
@@ -94,7 +96,10 @@ class Config:
         return config
 
     def check(self) -> None:
-        """Override it for settings that must agree with each other; raise ConfigError."""
+        """Override it for settings that must agree with each other.
+
+        Raise ConfigError, or InvalidConfig for several keys.
+        """
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{s.key}={getattr(self, s.attribute)!r}" for s in type(self).settings().values())

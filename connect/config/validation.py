@@ -11,6 +11,7 @@ from typing import Any
 
 from connect.config.declaration import Config
 from connect.config.setting import Password, Setting
+from connect.errors import StatedError
 from kafka_client.errors import ConfigError
 
 MISSING = "is required"
@@ -79,6 +80,8 @@ def validate(
 
 def error_text(error: ConfigError) -> str:
     """Return an error as Kafka's ConfigException words it."""
+    if isinstance(error, StatedError):
+        return error.allowed
     if error.allowed == MISSING:
         return f'Missing required configuration "{error.key}" which has no default value.'
     return f"Invalid value {error.value} for configuration {error.key}: {error.allowed}"

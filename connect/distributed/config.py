@@ -178,6 +178,11 @@ class DistributedConfig(WorkerConfig):
         return self.exactly_once_source_support.strip().lower() == "enabled"
 
     @property
+    def worker_group(self) -> str:
+        """The name of the group of workers."""
+        return self.group_id
+
+    @property
     def leader_transactional_id(self) -> str | None:
         """The id by which the leader writes to the config topic; None without transactions (KIP-618)."""
         disabled = self.exactly_once_source_support.strip().lower() == "disabled"

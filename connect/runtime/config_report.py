@@ -27,6 +27,7 @@ from connect.errors import BadRequest, ConfigError, ConnectError, NotFound
 from connect.runtime.batch_source_task import is_batch_source, refused_for_batches
 from connect.runtime.client_settings import client_arguments, consumer_arguments, producer_arguments
 from connect.runtime.clients import ROLES
+from connect.runtime.consumer_group_check import consumer_group_errors
 from connect.runtime.exactly_once_check import exactly_once_errors
 from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
@@ -108,6 +109,7 @@ def _shared_errors(
     yield from examine(raw).errors
     yield from exactly_once_errors(worker, plugin, raw)
     yield from isolation_errors(worker, plugin, raw)
+    yield from consumer_group_errors(worker, role, raw)
     if is_batch_source(plugin):
         yield from refused_for_batches(raw)
     elif not issubclass(getattr(plugin, "task_class", object), RangeSinkTask):

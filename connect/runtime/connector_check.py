@@ -29,6 +29,7 @@ from connect.runtime.client_settings import (
     put_records_max,
 )
 from connect.runtime.clients import ROLES
+from connect.runtime.consumer_group_check import consumer_group_errors
 from connect.runtime.conversion import Conversion
 from connect.runtime.exactly_once_check import exactly_once_errors
 from connect.runtime.isolation.isolation_check import isolation_errors
@@ -88,7 +89,9 @@ def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str
     )
     if refused:
         raise InvalidConfig(refused)
-    if unable := [*exactly_once_errors(worker, plugin, raw), *isolation_errors(worker, plugin, raw)]:
+    unable = [*exactly_once_errors(worker, plugin, raw), *isolation_errors(worker, plugin, raw)]
+    unable += consumer_group_errors(worker, role, raw)
+    if unable:
         raise InvalidConfig(unable) if len(unable) > 1 else unable[0]
     checked = CheckedConfig(
         name=common.name,

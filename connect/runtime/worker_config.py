@@ -105,6 +105,11 @@ class WorkerConfig(Config):
         """True if sources write records and offsets in transactions; never in a standalone worker."""
         return False
 
+    @property
+    def worker_group(self) -> str | None:
+        """The name of the group of workers; None for a worker alone."""
+        return None
+
     def converter_config(self, which: str, connector: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the name and settings of the converter `which` (`key.converter` ...) for a connector.
 

@@ -10,15 +10,11 @@ from typing import Any
 
 from connect.api.transform import Predicate, Transform
 from connect.config import Config, setting
+from connect.config.checks import distinct
 from connect.errors import ConfigError
 from connect.transforms.registry import predicate_class, transform_class
 
 Plugin = type[Transform] | type[Predicate]
-
-
-def _distinct(aliases: Sequence[str]) -> None:
-    if len(set(aliases)) < len(aliases):
-        raise ValueError("must not name an alias twice")
 
 
 class ChainConfig(Config):
@@ -29,14 +25,14 @@ class ChainConfig(Config):
         default=[],
         importance="LOW",
         group="Transforms",
-        check=_distinct,
+        check=distinct,
     )
     predicates: list[str] = setting(
         "Aliases of the predicates that transforms use.",
         default=[],
         importance="LOW",
         group="Predicates",
-        check=_distinct,
+        check=distinct,
     )
 
 

@@ -34,7 +34,9 @@ def hidden(config: Mapping[str, Any], resolved: Mapping[str, Any], error: Config
     if isinstance(error, InvalidConfig):
         return InvalidConfig([hidden(config, resolved, each) for each in error.errors])
     restore = _restorer(config, resolved)
-    return ConfigError(error.key, restore(str(error.value)), restore(error.allowed)) if restore else error
+    if restore is None:
+        return error
+    return type(error)(error.key, restore(str(error.value)), restore(error.allowed))
 
 
 def hidden_report(

@@ -220,7 +220,7 @@ SUFFIX = {"transforms": "a", "transforms.a.type": f"{HERE}:Suffix", "transforms.
             "transforms.a.type",
             "cannot be configured: RuntimeError: broken",
         ),
-        ({"transforms": "a,a"}, "transforms", "twice"),
+        ({"transforms": "a,a"}, "transforms", "Duplicate alias"),
         ({"transforms": "a,b"}, "transforms.b.type", "is required"),
         ({"transforms.a.negate": "true"}, "transforms.a.negate", "needs a predicate"),
         ({"transforms.a.negate": "maybe"}, "transforms.a.negate", "true or false"),
