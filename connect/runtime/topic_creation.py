@@ -57,6 +57,9 @@ def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
 
     Raises ConfigError for a group without `include` or an invalid value.
     """
+    groups = _groups(config)
+    if len(set(groups)) < len(groups):
+        raise ConfigError("topic.creation.groups", config["topic.creation.groups"], "Duplicate alias provided.")
     if not any(key.startswith(_PREFIX + "default.") for key in config):
         if any(key.startswith(_PREFIX) for key in config):
             raise ConfigError(
@@ -65,7 +68,7 @@ def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
                 "topic.creation needs default.partitions and default.replication.factor",
             )
         return []
-    return [_rule(group, config) for group in _groups(config)]
+    return [_rule(group, config) for group in groups]
 
 
 def _rule(group: str, config: Mapping[str, Any]) -> CreationRule:
