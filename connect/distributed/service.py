@@ -156,8 +156,8 @@ class DistributedService(HerderService):
     def _offset_store(self, config: Properties) -> OffsetStore:
         return self._worker.offsets.of(config.get("offsets.storage.topic"))
 
-    def _admin(self) -> Admin:
-        return Admin(self._worker.client)
+    def _admin(self, config: Properties) -> Admin:
+        return self._worker.admin(config)
 
     def _check_signed(self, headers: Mapping[str, str], body: bytes) -> None:
         if self._worker.group.is_signed:

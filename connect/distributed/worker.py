@@ -30,6 +30,7 @@ from connect.errors import MillstreamError, Rebalancing
 from connect.group import Unit
 from connect.group.load_report import LoadReport
 from connect.herder import Herder, RestartRequest, Runs
+from connect.herder.config_state import Properties
 from connect.herder.restart_plan import RestartPlan
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
@@ -430,7 +431,6 @@ class DistributedWorker:
         self.apply()
         self._on_failed(error)
 
-    @property
-    def admin(self) -> Admin:
-        """An admin client with the worker's settings."""
-        return Admin(self.client)
+    def admin(self, config: Properties) -> Admin:
+        """Return an admin client with the settings of a connector with this config, by KIP-458."""
+        return Admin(self._parts.clients.admin(config))

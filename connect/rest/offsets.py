@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from connect.rest.bodies import json_body, json_response, object_of
+from connect.rest.bodies import json_body, json_response
 from connect.rest.parts import RestParts
 from connect.rest.routes import Route
 
-_Pair = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+_Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 
 
 class Offsets:
@@ -31,7 +31,7 @@ class Offsets:
         return json_response(await self._service.connector_offsets(request.path_params["connector"]))
 
     async def _alter(self, request: Request) -> Response:
-        pairs = _pairs(object_of(await json_body(request)))
+        pairs = _pairs(await json_body(request))
         message = await self._service.alter_offsets(request.path_params["connector"], pairs)
         return json_response({"message": message})
 
@@ -39,21 +39,38 @@ class Offsets:
         return json_response({"message": await self._service.reset_offsets(request.path_params["connector"])})
 
 
-def _pairs(document: dict[str, Any]) -> list[_Pair]:
-    """Return the partitions and offsets of `{offsets: [{partition, offset}]}`; offset None deletes one."""
-    if document.keys() - {"offsets"}:
-        raise HTTPException(400, "Only the field offsets is known: a list of {partition, offset}")
+def _pairs(document: Any) -> list[_Pair]:
+    """Return the partitions and offsets of `{offsets: [{partition, offset}]}`; offset None deletes one.
+
+    A partition that is null or missing is None: what that means differs between sources and sinks. Messages
+    begin as Kafka's do.
+    """
+    if not isinstance(document, dict):
+        raise HTTPException(400, "Cannot deserialize value: the body must be a JSON object {offsets}")
+    _check_fields(document, {"offsets"})
     listed = document.get("offsets")
     if not listed:
         raise HTTPException(400, "Partitions / offsets need to be provided for an alter offsets request")
     if not isinstance(listed, list):
-        raise HTTPException(400, "The field offsets must be a list of {partition, offset}")
+        raise HTTPException(400, "Cannot deserialize value: offsets must be a list of {partition, offset}")
     pairs: list[_Pair] = []
     for each in listed:
-        entry = object_of(each, "Each of offsets")
-        if entry.keys() - {"partition", "offset"}:
-            raise HTTPException(400, "Each of offsets must be {partition, offset}")
-        offset = entry.get("offset")
-        partition = object_of(entry.get("partition"), "A partition")
-        pairs.append((partition, None if offset is None else object_of(offset, "An offset")))
+        if not isinstance(each, dict):
+            raise HTTPException(400, "Cannot construct instance: each of offsets must be {partition, offset}")
+        _check_fields(each, {"partition", "offset"})
+        pairs.append((_object_or_none(each, "partition"), _object_or_none(each, "offset")))
     return pairs
+
+
+def _check_fields(document: Mapping[str, Any], fields: Collection[str]) -> None:
+    if unknown := sorted(document.keys() - fields):
+        raise HTTPException(
+            400, f'Unrecognized field "{unknown[0]}"; the fields are {", ".join(sorted(fields))}'
+        )
+
+
+def _object_or_none(entry: Mapping[str, Any], field: str) -> dict[str, Any] | None:
+    value = entry.get(field)
+    if value is not None and not isinstance(value, dict):
+        raise HTTPException(400, f"Cannot deserialize value: {field} must be a JSON object or null")
+    return value

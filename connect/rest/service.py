@@ -101,7 +101,7 @@ class WorkerService(Protocol):
         ...
 
     async def alter_offsets(
-        self, name: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        self, name: str, offsets: Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
     ) -> str:
         """Change offsets of a STOPPED connector, None deletes one. Return a message (KIP-875)."""
         ...

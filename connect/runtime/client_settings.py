@@ -7,7 +7,7 @@ Later keys override earlier ones: the worker's own keys of connections, TLS and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from kafka_client import NO_TIMEOUT_MS
@@ -17,6 +17,9 @@ from kafka_client.security.keys import is_security_key
 
 _log = logging.getLogger(__name__)
 Role = Literal["admin", "producer", "consumer"]
+
+
+BOOTSTRAP = "bootstrap.servers"
 
 
 def is_client_key(key: str) -> bool:
@@ -37,7 +40,7 @@ def _layered(
 
 
 def _with_warnings(properties: ClientProperties, *effective: Collection[str]) -> ClientProperties:
-    properties.tell_rest({*CLIENT, *(key for keys in effective for key in keys)})
+    properties.tell_rest({*CLIENT, BOOTSTRAP, *(key for keys in effective for key in keys)})
     return properties
 
 
@@ -46,6 +49,23 @@ def client_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of `Client` for a worker, or a connector in it, in this role."""
     return _layered(role, worker, connector or {}).client()
+
+
+def cluster_of(
+    worker: Mapping[str, Any], connector: Mapping[str, Any], role: Role, default: Sequence[str]
+) -> list[str]:
+    """Return the brokers, `host:port`, of the cluster that a connector's clients of this role begin with.
+
+    `default` are the worker's. As in Kafka, each role's override counts for this role alone (KIP-458). Raises
+    ConfigError for an override without a broker.
+    """
+    properties = _layered(role, worker, connector)
+    if BOOTSTRAP not in properties.values:
+        return list(default)
+    text = properties.values[BOOTSTRAP]
+    if servers := [each.strip() for each in text.split(",") if each.strip()]:
+        return servers
+    raise ConfigError(properties.written[BOOTSTRAP], text, "must name a broker, host:port")
 
 
 def producer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:

@@ -422,7 +422,8 @@ class WorkerConnector:
             connector_config=connector_config,
             worker=parts.config,
             client=client,
-            admin=Admin(client),
+            admin=Admin(parts.clients.admin(connector_config)),
+            dead_letter_client=parts.clients.dead_letters(connector_config) if self.type == "sink" else None,
             startups=parts.startings.tasks,
             note_topic=partial(parts.note_topic, self.name, number),
         )

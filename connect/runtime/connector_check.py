@@ -23,7 +23,9 @@ from connect.converters import unknown_settings
 from connect.errors import ConfigError, InvalidConfig
 from connect.runtime.batch_source_task import is_batch_source, refused_for_batches
 from connect.runtime.client_settings import (
+    Role,
     client_arguments,
+    cluster_of,
     consumer_arguments,
     producer_arguments,
     put_records_max,
@@ -114,7 +116,10 @@ def _check_shared(checked: CheckedConfig, worker: WorkerConfig, raw: Mapping[str
         Conversion.configured(worker, raw)
         TransformChain.configured(raw).close()
         _warn_converters(checked.name, worker, raw)
-    client_arguments(worker.raw, raw, ROLES[checked.type])
+    roles: tuple[Role, Role] = (ROLES[checked.type], "admin")
+    for each in roles:
+        client_arguments(worker.raw, raw, each)
+        cluster_of(worker.raw, raw, each, worker.bootstrap_servers)
     if checked.type == "source":
         producer_arguments(worker.raw, raw)
         creation_rules(raw)
@@ -149,7 +154,9 @@ def _warn_unused(
 
 def _overrides(role: str, raw: Mapping[str, Any]) -> list[str]:
     """Return the prefixes of client settings; a sink has a producer only for its dead letters."""
-    roles = {ROLES[role], "producer"} if raw.get("errors.deadletterqueue.topic.name") else {ROLES[role]}
+    roles: set[Role] = {ROLES[role], "admin"}
+    if raw.get("errors.deadletterqueue.topic.name"):
+        roles.add("producer")
     return [f"{each}.override." for each in sorted(roles)]
 
 

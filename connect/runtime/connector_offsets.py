@@ -21,7 +21,7 @@ from kafka_client import Admin, TopicPartition
 from kafka_client.errors import ErrorCode, KafkaError
 
 Document: TypeAlias = dict[str, Any]
-SourceOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+SourceOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
 """Source partitions with their new offsets; None deletes one."""
 SinkOffsets: TypeAlias = Mapping[TopicPartition, int | None]
 """The next record's offset per partition; None deletes one."""

@@ -8,6 +8,7 @@ from typing import Any
 from connect.api.source import SourceConnector
 from connect.config import SourceConfig
 from connect.errors import ConfigError
+from connect.runtime.client_settings import BOOTSTRAP, cluster_of
 from connect.runtime.plugins import ConnectorClass
 from connect.runtime.worker_config import WorkerConfig
 
@@ -22,6 +23,7 @@ def exactly_once_errors(
         return
     source = SourceConfig.parse(raw)
     config = {key: str.__str__(value) if isinstance(value, str) else str(value) for key, value in raw.items()}
+    yield from _cluster_errors(worker, config)
     if is_required(source):
         yield from _support_errors(worker, plugin, raw[SUPPORT], config)
     if boundary(source) == "connector":
@@ -36,6 +38,18 @@ def is_required(source: SourceConfig) -> bool:
 def boundary(source: SourceConfig) -> str:
     """Return where transactions end: poll, interval or connector."""
     return source.transaction_boundary.strip().lower()
+
+
+def _cluster_errors(worker: WorkerConfig, config: Mapping[str, str]) -> Iterator[ConfigError]:
+    """Yield an error if records and offsets would be on two clusters, which no transaction spans."""
+    servers = cluster_of(worker.raw, config, "producer", worker.bootstrap_servers)
+    if worker.exactly_once_source_enabled and servers != list(worker.bootstrap_servers):
+        yield ConfigError(
+            f"producer.override.{BOOTSTRAP}",
+            ",".join(servers),
+            "is not the worker's cluster, which has the source offsets: run the connector in a group of "
+            "workers on that cluster, or with exactly.once.source.support=disabled",
+        )
 
 
 def _support_errors(

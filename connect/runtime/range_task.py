@@ -13,7 +13,7 @@ from typing import Any
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.config import SinkConfig
 from connect.errors import RetriableError
-from connect.runtime.client_settings import consumer_settings, group_id
+from connect.runtime.client_settings import cluster_of, consumer_settings, group_id
 from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.task import TaskSetting, WorkerTask, new_backoff
 from connect.runtime.topics_regex import matches
@@ -50,11 +50,14 @@ class WorkerRangeTask(WorkerTask):
 
     async def _start(self) -> None:
         setting = self.setting
+        worker = setting.worker
         self._task.context = RangeSinkContext(
             connector=setting.connector,
             task_id=setting.task_id,
             group_id=self._group,
-            bootstrap_servers=",".join(setting.worker.bootstrap_servers),
+            bootstrap_servers=",".join(
+                cluster_of(worker.raw, setting.connector_config, "consumer", worker.bootstrap_servers)
+            ),
             topics=tuple(self._sink.topics or await self._wait_for(self._topics())),
             client_settings=consumer_settings(setting.worker.raw, setting.connector_config),
         )

@@ -63,8 +63,8 @@ class HerderService(ABC):
         """Return the store of the source offsets of a connector with this config."""
 
     @abstractmethod
-    def _admin(self) -> Admin:
-        """Return an admin client with the worker's settings."""
+    def _admin(self, config: Properties) -> Admin:
+        """Return an admin client for a connector's group; `config` has the values of its variables."""
 
     def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
         """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
@@ -142,7 +142,7 @@ class HerderService(ABC):
         """Return `{offsets: [{partition, offset}]}` (KIP-875)."""
         config = self._config(name)
         if type_of(config) == "sink":
-            return await sink_offsets(self._admin(), self._group(name, config))
+            return await sink_offsets(*self._sink_group(name, config))
         return await source_offsets(self._offset_store(config), name)
 
     async def alter_offsets(self, name: str, offsets: SourceOffsets) -> str:
@@ -150,8 +150,8 @@ class HerderService(ABC):
         config = await self._stopped(name)
         ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
         if type_of(config) == "sink":
-            group, parsed = self._group(name, config), parse_sink_offsets(offsets)
-            return await alter_sink_offsets(self._admin(), name, group, parsed, ask)
+            admin, group = self._sink_group(name, config)
+            return await alter_sink_offsets(admin, name, group, parse_sink_offsets(offsets), ask)
         return await alter_source_offsets(self._offset_store(config), name, offsets, ask)
 
     async def reset_offsets(self, name: str) -> str:
@@ -159,7 +159,8 @@ class HerderService(ABC):
         config = await self._stopped(name)
         ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
         if type_of(config) == "sink":
-            return await reset_sink_offsets(self._admin(), name, self._group(name, config), ask)
+            admin, group = self._sink_group(name, config)
+            return await reset_sink_offsets(admin, name, group, ask)
         return await reset_source_offsets(self._offset_store(config), name, ask)
 
     async def put_logger_level(self, logger: str, level: str) -> None:
@@ -193,8 +194,10 @@ class HerderService(ABC):
         finally:
             calls.close()
 
-    def _group(self, name: str, config: Properties) -> str:
-        return group_id(name, self._worker_config.raw, config)
+    def _sink_group(self, name: str, config: Properties) -> tuple[Admin, str]:
+        """Return an admin client of the cluster that a sink reads from, and the sink's group."""
+        resolved = {key: str(value) for key, value in self._worker_config.providers.resolve(config).items()}
+        return self._admin(resolved), group_id(name, self._worker_config.raw, resolved)
 
     def _restart_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> RestartPlan:
         status = self.connector_status(name)

@@ -84,8 +84,8 @@ class StandaloneService(HerderService):
     def _offset_store(self, config: Properties) -> OffsetStore:
         return self._worker.store
 
-    def _admin(self) -> Admin:
-        return self._worker.admin
+    def _admin(self, config: Properties) -> Admin:
+        return self._worker.admin(config)
 
     async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""

@@ -57,6 +57,9 @@ class TaskSetting:
     client: Client
     """The connector's client. A source's requests may create topics (auto.create.topics.enable)."""
     admin: Admin
+    """Requests about the connector's topics and group (`admin.override.*`)."""
+    dead_letter_client: Client | None = None
+    """The client that sends a sink's dead letters; None: `client`."""
     startups: Startups = field(default_factory=Startups)
     """The worker's counts of successful and failed starts of tasks."""
     note_topic: Callable[[str], None] = lambda topic: None
@@ -180,7 +183,7 @@ class WorkerTask(ABC):
             setting.connector,
             setting.task_id,
             config,
-            client=setting.client,
+            client=setting.dead_letter_client or setting.client,
             admin=setting.admin,
             producer_arguments=producer_arguments(setting.worker.raw, setting.connector_config),
             metrics=self.metrics,

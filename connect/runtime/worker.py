@@ -87,7 +87,6 @@ class Worker:
         except BaseException:
             await self._close()
             raise
-        self._admin = Admin(self._client)
         self._cluster_id = (await self._client.metadata([])).cluster_id or ""
         self._parts = WorkerParts(
             worker_id=self.worker_id,
@@ -244,10 +243,9 @@ class Worker:
         """The store of source offsets."""
         return self._store
 
-    @property
-    def admin(self) -> Admin:
-        """An admin client with the worker's settings."""
-        return self._admin
+    def admin(self, config: Properties) -> Admin:
+        """Return an admin client with the settings of a connector with this config, by KIP-458."""
+        return Admin(self._clients.admin(config))
 
     def _apply(self, records: Iterable[ConfigRecord]) -> list[str]:
         """Read records of the config topic back at once. Return the names of changed connectors."""
@@ -282,10 +280,15 @@ class Worker:
             raise NotFound(f"no connector {name}")
         return self._connectors[name]
 
+    def _resolved(self, connector: WorkerConnector) -> Mapping[str, Any]:
+        """Return the config of a connector with the values of its variables."""
+        return self.config.providers.resolve(connector.checked.config)
+
     async def _ends(self, connector: WorkerConnector) -> dict[TopicPartition, int]:
         """Return the last stable offsets of a sink's partitions that have records."""
         sink = SinkConfig.parse(connector.checked.config)
-        listed = await self._admin.list_topics()
+        admin = Admin(self._clients.of("sink", self._resolved(connector)))
+        listed = await admin.list_topics()
         pattern = sink.topics_pattern
         topics = [
             name
@@ -293,13 +296,12 @@ class Worker:
             if (matches(pattern, topic) if pattern else name in sink.topics)
         ]
         partitions = [TopicPartition(t, p) for t in topics for p in listed[t].partitions]
-        starts = await self._admin.list_offsets(dict.fromkeys(partitions, "earliest"))
-        ends = await self._admin.list_offsets(
-            dict.fromkeys(partitions, "latest"), isolation_level="read_committed"
-        )
+        starts = await admin.list_offsets(dict.fromkeys(partitions, "earliest"))
+        ends = await admin.list_offsets(dict.fromkeys(partitions, "latest"), isolation_level="read_committed")
         return {tp: ends[tp].offset for tp in partitions if ends[tp].offset > starts[tp].offset}
 
     async def _caught_up(self, connector: WorkerConnector, ends: Mapping[TopicPartition, int]) -> bool:
-        group = group_id(connector.name, self.config.raw, connector.checked.config)
-        committed = await self._admin.list_group_offsets(group)
+        config = self._resolved(connector)
+        group = group_id(connector.name, self.config.raw, config)
+        committed = await Admin(self._clients.of("sink", config)).list_group_offsets(group)
         return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())

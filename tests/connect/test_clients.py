@@ -46,6 +46,35 @@ def test_a_connectors_settings_go_before_the_workers_and_its_role_before_the_res
     assert shared.of("sink", own).client_id == "me"
 
 
+def test_each_role_has_a_cluster_of_its_own_if_the_connector_names_one():
+    shared = clients(**{"bootstrap.servers": "a:1", "consumer.bootstrap.servers": "b:1"})
+    other = {f"{role}.override.bootstrap.servers": f"{role}:1,{role}:2" for role in ("producer", "admin")}
+    servers = {
+        name: client._bootstrap
+        for name, client in {
+            "worker": shared.worker(producing=False),
+            "source": shared.of("source", other),
+            "sink": shared.of("sink", other),
+            "admin": shared.admin(other),
+            "dead letters": shared.dead_letters(other),
+        }.items()
+    }
+    assert servers == {
+        "worker": [("a", 1)],
+        "source": [("producer", 1), ("producer", 2)],
+        "sink": [("b", 1)],
+        "admin": [("admin", 1), ("admin", 2)],
+        "dead letters": [("producer", 1), ("producer", 2)],
+    }
+    assert shared.admin({}) is shared.worker(producing=False)
+
+
+def test_an_empty_list_of_brokers_is_refused():
+    with pytest.raises(ConfigError, match="must name a broker") as caught:
+        clients().admin({"admin.override.bootstrap.servers": " ,"})
+    assert caught.value.key == "admin.override.bootstrap.servers"
+
+
 def test_an_error_names_the_key_as_the_connector_has_it():
     with pytest.raises(ConfigError) as caught:
         client_arguments(LOGIN, {"producer.override.sasl.mechanism": SECRET[:3]}, "producer")

@@ -124,7 +124,8 @@ class TaskProcess:
             connector_config=spec.connector_config,
             worker=self._worker,
             client=client,
-            admin=Admin(client),
+            admin=Admin(self._clients.admin(spec.connector_config)),
+            dead_letter_client=self._clients.dead_letters(spec.connector_config) if role == "sink" else None,
             startups=self._startups,
             note_topic=lambda topic: self._link.send(TopicUsed(topic)),
         )

@@ -181,8 +181,40 @@ async def test_offsets(opened: Opening, service: FakeService) -> None:
         assert altered.json() == {"message": "The offsets for this connector have been altered successfully"}
         assert (await client.get("/connectors/a/offsets")).json() == {"offsets": offsets["offsets"][:1]}
         assert (await client.delete("/connectors/a/offsets")).status_code == 200
-        for bad in ({}, {"offsets": []}, {"offsets": "x"}, {"offsets": [{"offset": {}}]}, {"other": 1}, []):
-            assert (await client.patch("/connectors/a/offsets", json=bad)).status_code == 400
+        nothing = {"offsets": [{}, {"partition": None, "offset": None}]}
+        assert (await client.patch("/connectors/a/offsets", json=nothing)).status_code == 200
+    assert service.calls[-1] == ("alter", "a", [(None, None), (None, None)])
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "Cannot deserialize value"),
+        ({}, "Partitions / offsets need to be provided for an alter offsets request"),
+        ({"key": []}, "Unrecognized field"),
+        ({"offsets": []}, "Partitions / offsets need to be provided for an alter offsets request"),
+        ({"offsets": {"p": 1}}, "Cannot deserialize value"),
+        ({"offsets": "x"}, "Cannot deserialize value"),
+        ({"offsets": [123]}, "Cannot construct instance"),
+        ({"offsets": [{"key": "val"}]}, "Unrecognized field"),
+        ({"offsets": [{"partition": []}]}, "Cannot deserialize value"),
+        ({"offsets": [{"partition": {}, "offset": 5}]}, "Cannot deserialize value"),
+    ],
+    ids=str,
+)
+async def test_offsets_that_are_none_are_refused(
+    opened: Opening, service: FakeService, body: object, message: str
+) -> None:
+    """Refuse the bodies of Kafka's testAlterSourceConnectorOffsetsInvalidRequestBody, in its words.
+
+    Kafka answers 500 to those that its JSON library refuses; they are the client's mistake, so ours is 400.
+    """
+    service.configs["a"] = CONFIG
+    async with opened() as client:
+        answer = await client.patch("/connectors/a/offsets", json=body)
+        assert answer.status_code == 400
+        assert message in answer.json()["message"]
+    assert service.calls == []
 
 
 async def test_topics_may_be_switched_off(opened: Opening, service: FakeService) -> None:

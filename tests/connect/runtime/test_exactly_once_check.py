@@ -93,3 +93,12 @@ def test_the_workers_setting_is_one_of_a_group():
         WorkerConfig.parse({"exactly.once.source.support": "enabled"})
     with pytest.raises(ConfigError, match="must be one of disabled, preparing, enabled"):
         worker("on")
+
+
+def test_a_source_whose_records_go_to_another_cluster_has_no_transactions_here():
+    other = {"producer_override_bootstrap_servers": "other:9092"}
+    (text,) = errors(worker("enabled"), "Able", **other)
+    assert "producer.override.bootstrap.servers" in text
+    assert "other:9092" in text
+    assert errors(worker("disabled"), "Able", **other) == []
+    assert errors(worker("enabled"), "Able", producer_override_bootstrap_servers="localhost:9092") == []
