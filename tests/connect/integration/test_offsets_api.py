@@ -2,11 +2,11 @@
 
 | Kafka's method | our test |
 |---|---|
-| testGetNonExistentConnectorOffsets, testAlterOffsetsNonExistentConnector | test_a_connector_that_is_not_there |
+| testGetNonExistentConnectorOffsets, testAlterOffsets... | test_a_connector_that_is_not_there |
 | test{Get,Alter,Reset}SinkConnectorOffsets | test_a_sinks_offsets[worker] |
 | test{Get,Alter,Reset}SinkConnectorOffsetsOverriddenConsumerGroupId | test_a_sinks_offsets[group] |
 | test{Get,Alter,Reset}SinkConnectorOffsetsDifferentKafkaClusterTargeted | test_a_sinks_offsets[cluster] |
-| test{Alter,Reset}SinkConnectorOffsetsZombieSinkTasks | test_sink_offsets: test_a_group_with_members_is_left_alone |
+| test{Alter,Reset}SinkConnectorOffsetsZombieSinkTasks | test_sink_offsets: test_a_group_with_members_... |
 | testAlterSinkConnectorOffsetsInvalidRequestBody | test_connector_offsets, test_a_sinks_offsets |
 | testAlterSourceConnectorOffsetsInvalidRequestBody | rest/test_app: test_offsets_that_are_none_are_refused |
 | testAlterOffsetsNonStoppedConnector | test_connector_offsets: test_only_a_stopped_... |
