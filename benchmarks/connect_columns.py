@@ -3,7 +3,7 @@
     python -m benchmarks.connect_columns [records]
 
 Fetched batches of JSON objects of about 100 B go through the sink task's steps and the bare JSON converter.
-The file is Parquet (by columns) or JSON lines (by records). The process's CPU time counts, so that a loaded
+The file is Parquet (by columns), JSON lines (by texts) or JSON lines of whole records. The process's CPU time counts, so that a loaded
 machine does not matter.
 """
 
@@ -19,7 +19,8 @@ from connect.runtime import WorkerConfig
 from connect.runtime.columnar.batch import ColumnarBatch
 from connect.runtime.columnar.parts import columnar_parts
 from connect.runtime.conversion import Conversion
-from connect.runtime.sink_rows import SinkBatch, SinkRows, bounded
+from connect.runtime.json_batch import JsonSinkBatch
+from connect.runtime.sink_rows import SinkRows, bounded
 from connect.transforms.chain import TransformChain
 from kafka_client import Fetched
 from kafka_client.records import Codec, assign_offset, build_batch
@@ -36,9 +37,11 @@ _PUT_MAX_BYTES = 16 << 20
 def main(count: int) -> None:
     """Print the records per second of CPU for each format."""
     fetched = list(_fetched(count))
-    for format in ("parquet", "json"):
-        seconds = min(_seconds(format, fetched) for _ in range(3))
-        print(f"{format:8} {count / seconds:12,.0f} records/s of CPU ({count:,} records of 100 B)")
+    for format, content in (("parquet", "value"), ("json", "value"), ("json", "record")):
+        seconds = min(_seconds(format, content, fetched) for _ in range(3))
+        print(
+            f"{format:8} {content:7} {count / seconds:12,.0f} records/s of CPU ({count:,} records of 100 B)"
+        )
 
 
 def _fetched(count: int) -> Iterator[Fetched]:
@@ -63,11 +66,11 @@ def _value(number: int) -> bytes:
     )
 
 
-def _seconds(format: str, responses: list[Fetched]) -> float:
+def _seconds(format: str, content: str, responses: list[Fetched]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         task = FilesSinkTask()
         task.context = SinkTaskContext(connector="c", task_id=0)
-        task.start({"path": folder, "format": format, "file.records.max": "1000000"})
+        task.start({"path": folder, "format": format, "content": content, "file.records.max": "1000000"})
         task.open([_TP])
         config = {
             "value.converter": "json",
@@ -84,7 +87,7 @@ def _seconds(format: str, responses: list[Fetched]) -> float:
             else:
                 for whole in fetched.parts(_PART_RECORDS):
                     for piece in bounded(whole, _PUT_MAX_BYTES):
-                        task.put(SinkBatch(rows, _TP, piece).prepared())
+                        task.put_json(JsonSinkBatch(rows, _TP, piece).prepared())
         task.flush({})
         seconds = time.process_time() - began
         task.stop()

@@ -1,8 +1,8 @@
 """The API for authors of connectors; plugins import nothing else of Connect.
 
 A connector is a `SourceConnector` or `SinkConnector` with a typed `Config` and a task class: `SourceTask`,
-`BatchSourceTask`, `SinkTask` or `RangeSinkTask`. Short forms are generator functions under
-`@source` and functions under `@sink`.
+`BatchSourceTask`, `SinkTask`, `ColumnarSinkTask`, `JsonSinkTask` or `RangeSinkTask`. Short forms are
+generator functions under `@source` and functions under `@sink`.
 """
 
 from connect.api import schema
@@ -11,6 +11,7 @@ from connect.api.calls import MaybeAwaitable
 from connect.api.columnar_sink import ColumnarSinkTask, ColumnBatch
 from connect.api.errant_records import ErrantRecordReporter, Report
 from connect.api.generators import source
+from connect.api.json_sink import JsonBatch, JsonSinkTask
 from connect.api.offset_claims import OffsetClaims, StoredClaim, ends_of, is_unwritten, unwritten
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
@@ -35,6 +36,8 @@ __all__ = [
     "DataError",
     "ErrantRecordReporter",
     "Header",
+    "JsonBatch",
+    "JsonSinkTask",
     "MaybeAwaitable",
     "NotFound",
     "OffsetClaims",

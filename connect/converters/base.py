@@ -60,6 +60,13 @@ class Converter:
         """
         return None
 
+    def to_json(self, topic: str, datas: Sequence[bytes | None]) -> list[bytes | None] | None:
+        """Return values as JSON texts without line ends, None for null; None if values have to be converted.
+
+        Sinks of JSON use it. It has to agree with `to_connect`.
+        """
+        return None
+
 
 class HeaderConverter:
     """A converter between header values and bytes."""

@@ -18,6 +18,7 @@ from connect.api.schema import Schema
 from connect.config import Config, setting
 from connect.converters.base import Converter, SchemaAndValue
 from connect.converters.json_columns import JsonColumns
+from connect.converters.json_lines import json_lines
 from connect.converters.json_schemas import schema_from_json, schema_to_json
 from connect.converters.json_typed import typed_reader, typed_writer
 from connect.converters.json_values import DecimalFormat, from_json, has_decimals, to_json
@@ -174,6 +175,10 @@ class JsonConverter(Converter):
     def to_arrow(self, topic: str, datas: pa.Array) -> pa.Array | None:
         """Return bare JSON objects as a struct array; None with schemas, and where single values differ."""
         return None if self._envelope else self._columns.read(topic, datas)
+
+    def to_json(self, topic: str, datas: Sequence[bytes | None]) -> list[bytes | None] | None:
+        """Return bare JSON as it is; None with schemas, and where texts have to be read one by one."""
+        return None if self._envelope else json_lines(datas)
 
     def _read(self, data: bytes) -> SchemaAndValue:
         if not self._envelope:

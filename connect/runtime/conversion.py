@@ -20,6 +20,7 @@ from connect.converters import (
 )
 from connect.errors import DataError
 from connect.runtime.errors.stages import Stage, StageError, class_name
+from connect.runtime.json_records import json_texts
 from connect.runtime.worker_config import WorkerConfig
 from kafka_client import TopicPartition
 from kafka_client.records import Headers, NewRecord, Record
@@ -150,6 +151,15 @@ class Conversion:
         converted = keys if keys.null_count == len(keys) else self._key.to_arrow(topic, keys)
         return None if converted is None else (converted, columns)
 
+    def json_from_log(
+        self, topic: str, keys: Sequence[bytes | None], values: Sequence[bytes | None]
+    ) -> tuple[list[bytes | None], list[bytes | None]]:
+        """Return keys and values as JSON texts without line ends, None for null.
+
+        Raises a converter's error for the whole batch.
+        """
+        return _json(self._key, topic, keys), _json(self._value, topic, values)
+
     def headers_from_log(self, topic: str, headers: Sequence[Headers]) -> list[tuple[Header, ...]]:
         """Return the headers of records as a sink task takes them. Raises a converter's error."""
         return [self._connect_headers(topic, each) if each else () for each in headers]
@@ -182,6 +192,13 @@ class Conversion:
     def _connect_headers(self, topic: str, headers: Headers) -> tuple[Header, ...]:
         convert = self._header.to_connect_header
         return tuple((name, *convert(topic, name, data)) for name, data in headers)
+
+
+def _json(converter: Converter, topic: str, datas: Sequence[bytes | None]) -> list[bytes | None]:
+    texts = converter.to_json(topic, datas)
+    if texts is not None:
+        return texts
+    return json_texts([value for _, value in _decode(converter.to_connect_many, topic, datas)])
 
 
 @contextmanager

@@ -61,6 +61,22 @@ class SinkRows:
             return None
         return (*columns, self._conversion.headers_from_log(topic, headers or ()))
 
+    def json(
+        self,
+        topic: str,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        headers: Sequence[Headers],
+    ) -> tuple[list[bytes | None], list[bytes | None], list[tuple[Header, ...]] | None] | None:
+        """Return keys and values as JSON texts, and the headers, if any record has one.
+
+        None if records have to be made, for transforms.
+        """
+        if not self._transforms.is_empty:
+            return None
+        texts = self._conversion.json_from_log(topic, keys, values)
+        return (*texts, self._conversion.headers_from_log(topic, headers) if any(headers) else None)
+
     def row(self, tp: TopicPartition, record: Record, timestamp_type: int) -> list[SinkRecord]:
         """Return the records for `put` that one record becomes. Raises StageError."""
         converted = self._conversion.one_from_log(tp, record, timestamp_type, origins=self._origins)

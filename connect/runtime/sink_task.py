@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from connect.api.json_sink import JsonSinkTask
 from connect.api.sink import SinkTask, SinkTaskContext
 from connect.config import SinkConfig
 from connect.errors import ConnectError, PartitionsFenced, RetriableError
@@ -27,6 +28,7 @@ from connect.runtime.client_settings import consumer_arguments, group_id, put_re
 from connect.runtime.conversion import Conversion
 from connect.runtime.errors.failed_row import failed_sink_row
 from connect.runtime.errors.row_by_row import RowByRow
+from connect.runtime.json_batch import JsonSinkBatch
 from connect.runtime.plugin_results import check_committed
 from connect.runtime.plugin_statistics import PluginStatistics
 from connect.runtime.reporter import Reporter
@@ -181,6 +183,9 @@ class WorkerSinkTask(WorkerTask):
         return sizes(part.records, 2)
 
     def _new_batch(self, tp: TopicPartition, part: Part) -> SinkBatch:
+        if isinstance(self._task, JsonSinkTask) and self._task.takes_json:
+            self._put_records = self._task.put_json
+            return JsonSinkBatch(self._rows, tp, part)
         return SinkBatch(self._rows, tp, part)
 
     async def _deliver_part(

@@ -10,10 +10,12 @@ from typing import Any
 
 from connect.api.batch_source import BatchSourceTask, RawBatch
 from connect.api.columnar_sink import ColumnarSinkTask
+from connect.api.json_sink import JsonSinkTask
 from connect.api.records import SinkRecord, SourceRecord
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask, SourceTaskContext
 from connect.runtime.calls import PluginCalls
+from connect.runtime.json_records import json_batches
 from connect.stores import ConnectorOffsets
 from connect.testing.raw_batches import decoded
 from kafka_client import TopicPartition
@@ -262,6 +264,8 @@ class SinkRun:
             from connect.runtime.columnar.from_records import column_batches
 
             return self.task.put_columns, column_batches(records)
+        if isinstance(self.task, JsonSinkTask) and self.task.takes_json:
+            return self.task.put_json, json_batches(records)
         return self.task.put, records
 
     def flush(self) -> dict[TopicPartition, int]:

@@ -26,17 +26,26 @@ class Buffer:
         self.records: list[SinkRecord] = []
         self.columns: list[ColumnBatch] = []
         """The records of a columnar format, in place of `records`."""
+        self.lines: list[bytes] = []
+        """JSON lines, many in one piece, in place of `records`."""
         self.last_offset = begin - 1
         """The offset of the last record."""
         self.bytes = 0
-        """The size of the values as JSON, counted only for `file.bytes.max`."""
+        """The size of the lines, or of the values as JSON; the latter is counted only for `file.bytes.max`."""
         self.created_at = time.monotonic()
         self._topic_id = topic_id
+        self._line_records = 0
 
     @property
     def count(self) -> int:
         """The number of records."""
-        return len(self.records) + sum(map(len, self.columns))
+        return len(self.records) + sum(map(len, self.columns)) + self._line_records
+
+    def add_lines(self, lines: bytes, record_count: int) -> None:
+        """Add JSON lines, with the number of records that they were made of."""
+        self.lines.append(lines)
+        self._line_records += record_count
+        self.bytes += len(lines)
 
     def name(self, suffix: str) -> str:
         """Return the file's name: topic, partition, first offset, and the topic's id.

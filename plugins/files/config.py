@@ -83,8 +83,8 @@ class FilesSinkConfig(Config):
         check=at_least(0),
     )
     file_bytes_max: int = setting(
-        "About how many bytes of values, as JSON, end a file early, by a commit; 0: no bound. Counting them "
-        "takes about as long as writing JSON.",
+        "About how many bytes end a file early, by a commit; 0: no bound. Of Avro files the values count as "
+        "JSON, which takes about as long as writing it.",
         default=0,
         kind="LONG",
         check=at_least(0),

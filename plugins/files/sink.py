@@ -23,6 +23,8 @@ from connect.api import (
     ColumnarSinkTask,
     ColumnBatch,
     ConnectError,
+    JsonBatch,
+    JsonSinkTask,
     SinkConnector,
     SinkRecord,
     TopicPartition,
@@ -30,18 +32,19 @@ from connect.api import (
 from plugins.files.buffers import NO_ID, Buffer, name_end, source_of
 from plugins.files.claims import Claim
 from plugins.files.config import FilesSinkConfig
+from plugins.files.json_lines import LineFormat, line_format
 from plugins.files.leftovers import Leftovers
 from plugins.files.parquet import ColumnWriter, parquet_writer
-from plugins.files.writers import Writer, avro_writer, json_writer, size_of
+from plugins.files.writers import Writer, avro_writer, size_of
 
 Key = tuple[TopicPartition, str]
 """The partition that records were read from, and the topic in the records."""
 
 
-class FilesSinkTask(ColumnarSinkTask):
+class FilesSinkTask(ColumnarSinkTask, JsonSinkTask):
     """A task that buffers records per partition and writes them to a file at each cut.
 
-    Parquet files are written from columns, other files from records.
+    Parquet files are written from columns, JSON lines from JSON texts, Avro files from records.
     """
 
     def __init__(self) -> None:
@@ -59,8 +62,9 @@ class FilesSinkTask(ColumnarSinkTask):
         self._records_max = self._config.file_records_max
         self._write: Writer
         self._write_columns: ColumnWriter
+        self._lines: LineFormat
         if self._config.format == "json":
-            self._suffix, self._write = "jsonl", json_writer(self._config)
+            self._suffix, self._lines = "jsonl", line_format(self._config)
         elif self._config.format == "avro":
             self._suffix, self._write = "avro", avro_writer(self._config)
         else:
@@ -74,6 +78,11 @@ class FilesSinkTask(ColumnarSinkTask):
     def takes_columns(self) -> bool:
         """True for Parquet."""
         return self._config.format == "parquet"
+
+    @property
+    def takes_json(self) -> bool:
+        """True for JSON lines."""
+        return self._config.format == "json"
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         """Claim the partitions, which removes their earlier owners' unfinished files."""
@@ -97,7 +106,8 @@ class FilesSinkTask(ColumnarSinkTask):
         topic, partition, last, end = "", -1, -1, -1
         for record in records:
             offset = record.offset
-            if not last < offset < end or record.partition != partition or record.topic != topic:
+            # Records that a transform makes of one record have its offset.
+            if not last <= offset < end or record.partition != partition or record.topic != topic:
                 topic, partition = record.topic, record.partition
                 buffer = self._buffer(source_of(record), topic, offset)
                 end = buffer.end
@@ -119,6 +129,18 @@ class FilesSinkTask(ColumnarSinkTask):
                 buffer.last_offset = int(offsets[stop - 1])
                 if self._config.file_bytes_max:
                     buffer.bytes += part.values.get_total_buffer_size() * len(part) // len(batch)
+                start = stop
+        self._ask_for_commit()
+
+    def put_json(self, batches: Sequence[JsonBatch]) -> None:
+        """Buffer JSON lines. Write the files that are complete."""
+        for batch in batches:
+            offsets, start = batch.offsets, 0
+            while start < len(batch):
+                buffer = self._buffer(batch.source, batch.topic, offsets[start])
+                stop = bisect_left(offsets, buffer.end, start)
+                buffer.add_lines(self._lines(batch.slice(start, stop)), stop - start)
+                buffer.last_offset = offsets[stop - 1]
                 start = stop
         self._ask_for_commit()
 
@@ -228,6 +250,8 @@ class FilesSinkTask(ColumnarSinkTask):
             with temporary.open("wb") as file:
                 if self.takes_columns:
                     self._write_columns(file, buffer.columns)
+                elif self.takes_json:
+                    file.writelines(buffer.lines)
                 else:
                     self._write(file, buffer.records)
                 file.flush()

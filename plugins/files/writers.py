@@ -1,9 +1,9 @@
-"""Writers of records to a file: JSON lines, Avro."""
+"""The writer of records to Avro files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -20,21 +20,6 @@ def size_of(records: Sequence[SinkRecord]) -> int:
         return len(msgspec.json.encode([record.value for record in records]))
     except (TypeError, OverflowError):
         return 0
-
-
-def json_writer(config: FilesSinkConfig) -> Writer:
-    """Return a writer of a value, or of a whole record, per line."""
-    encode = msgspec.json.Encoder(decimal_format="number").encode
-    rows = _rows(config)
-
-    def write(file: BinaryIO, records: Sequence[SinkRecord]) -> None:
-        try:
-            lines = b"".join([encode(row) + b"\n" for row in rows(records)])
-        except TypeError as e:
-            raise DataError(f"{_span(records)}: a value cannot be written as JSON: {e}") from e
-        file.write(lines)
-
-    return write
 
 
 def avro_writer(config: FilesSinkConfig) -> Writer:
@@ -60,23 +45,6 @@ def avro_writer(config: FilesSinkConfig) -> Writer:
             raise DataError(f"{_span(records)}: values do not fit their schema: {e}") from e
 
     return write
-
-
-def _rows(config: FilesSinkConfig) -> Callable[[Sequence[SinkRecord]], list[Any]]:
-    if config.content == "value":
-        return lambda records: [r.value for r in records if r.value is not None]
-    return lambda records: [
-        {
-            "topic": r.topic,
-            "partition": r.partition,
-            "offset": r.offset,
-            "timestamp": r.timestamp,
-            "key": r.key,
-            "value": r.value,
-            "headers": [{"name": name, "value": value} for name, _, value in r.headers],
-        }
-        for r in records
-    ]
 
 
 def _span(records: Sequence[SinkRecord]) -> str:

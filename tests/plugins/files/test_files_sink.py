@@ -13,14 +13,17 @@ from connect.api import (
     ConfigError,
     ConnectError,
     DataError,
+    JsonBatch,
     PartitionsFenced,
     SinkRecord,
+    SinkTaskContext,
     TopicPartition,
     schema,
 )
 from connect.testing import SinkRun
 from plugins.files import FilesSink, FileStreamSink
 from plugins.files.claims import Claim
+from plugins.files.sink import FilesSinkTask
 from tests.support.depth import deep
 
 
@@ -199,6 +202,40 @@ def test_whole_records_as_json(tmp_path):
             "headers": [{"name": "h", "value": 1}],
         }
     ]
+
+
+def test_records_made_of_one_record_are_in_one_file(tmp_path):
+    """A transform gives them the record's offset, which must not begin a file of the same name again."""
+    pytest.importorskip("fastavro")
+    of = schema.struct({"n": schema.int32()})
+    made = [SinkRecord("t", 0, 4, value={"n": n}, value_schema=of) for n in range(3)]
+    for kind in ("json", "avro"):
+        with SinkRun(FilesSink, {"path": str(tmp_path), "format": kind}) as sink:
+            sink.put(made)
+            assert sink.task.statistics()["held_records"] == 3
+            sink.flush()
+
+
+def test_json_lines_leave_out_tombstones_and_stop_at_the_next_files_offset(tmp_path):
+    batch = JsonBatch(
+        topic="t",
+        source=TopicPartition("t", 0),
+        offsets=[1, 4, 5, 6],
+        timestamps=[0] * 4,
+        keys=[None] * 4,
+        values=[b'{"a": 1.50}', None, b"5", None],
+    )
+    task = FilesSinkTask()
+    task.context = SinkTaskContext(connector="c", task_id=0)
+    task.start({"path": str(tmp_path), "file.records.max": "5"})
+    task.open([batch.source])
+    task.put_json([batch])
+    task.flush({})
+    task.stop()
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == {
+        f"t+0+{1:020}.jsonl": b'{"a": 1.50}\n',
+        f"t+0+{5:020}.jsonl": b"5\n",
+    }
 
 
 @deep
