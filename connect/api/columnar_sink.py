@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connect.api.calls import MaybeAwaitable
+from connect.api.records import Origin, RawRecord, SinkRecord
 from connect.api.sink import SinkTask
 from kafka_client import TopicPartition
 
@@ -31,6 +32,8 @@ class ColumnBatch:
     keys: pa.Array
     values: pa.Array
     headers: pa.Array | None = None
+    raw_record: Callable[[int], RawRecord | None] | None = None
+    """The function from an offset to the record in the log; None if the task has no reporter."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -46,6 +49,24 @@ class ColumnBatch:
             keys=self.keys.slice(start, count),
             values=self.values.slice(start, count),
             headers=None if self.headers is None else self.headers.slice(start, count),
+            raw_record=self.raw_record,
+        )
+
+    def record(self, index: int) -> SinkRecord:
+        """Return the record at an index, for `ErrantRecordReporter.report`; it has no headers.
+
+        Raises IndexError beyond the batch.
+        """
+        offset = self.offsets[index].as_py()
+        raw = None if self.raw_record is None else self.raw_record(offset)
+        return SinkRecord(
+            self.topic,
+            self.source.partition,
+            offset,
+            self.values[index].as_py(),
+            self.keys[index].as_py(),
+            self.timestamps[index].value,
+            origin=Origin(*self.source, offset if raw is None else raw[0], raw),
         )
 
     def record_batch(self) -> pa.RecordBatch:

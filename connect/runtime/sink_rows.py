@@ -35,6 +35,11 @@ class SinkRows:
         self._transforms_singly = False
         """True once a transform has made a record of its own instead of a changed one."""
 
+    @property
+    def keeps_raw(self) -> bool:
+        """True if the records may be reported, with their bytes."""
+        return self._origins == "raw"
+
     def batch(self, tp: TopicPartition, part: Part) -> list[SinkRecord]:
         """Return the records for `put`. Raises the first error of a converter or transform."""
         records = self._conversion.from_log(tp, part.records, part.timestamp_type, origins=self._origins)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from connect.api import DataError, JsonBatch
+from connect.api import DataError, Header, JsonBatch
 from plugins.files.config import FilesSinkConfig
 
 LineFormat = Callable[[JsonBatch], bytes]
@@ -26,7 +26,7 @@ def _values(batch: JsonBatch) -> bytes:
 
 def _records(batch: JsonBatch) -> bytes:
     """Return a line for each record. Raises DataError for a header that JSON cannot hold."""
-    headers = [()] * len(batch) if batch.headers is None else batch.headers
+    headers: Sequence[Sequence[Header]] = batch.headers or [()] * len(batch)
     rows = [
         {
             "topic": batch.topic,

@@ -15,6 +15,7 @@ from connect.runtime.columnar_sink_task import WorkerColumnarSinkTask
 from kafka_client import Fetched, TopicPartition
 from kafka_client.records import Codec, assign_offset, build_batch
 from kafka_client.wire import NO_UUID
+from tests.connect.errors.support import DEAD, Route, letters, transforms
 
 TP = TopicPartition("t", 0)
 
@@ -170,10 +171,10 @@ class FakeConsumer:
         await self.on_revoked({TP})
 
 
-async def run_task(harness, monkeypatch, fetched, *, upto, **config):
+async def run_task(harness, monkeypatch, fetched, *, upto, plugin=None, **config):
     consumer = FakeConsumer(fetched)
     monkeypatch.setattr("connect.runtime.sink_task.Consumer", lambda *_, **__: consumer)
-    plugin = Collects()
+    plugin = plugin or Collects()
     task = WorkerColumnarSinkTask(harness.setting(topics="t", **config), plugin)
     task.launch()
     await harness.until(lambda: consumer.committed.get(TP) == upto or task.status.state is State.FAILED)
@@ -216,6 +217,33 @@ async def test_a_bad_row_fails_the_task_without_tolerance(harness, monkeypatch):
     assert task.status.state is State.FAILED
     assert "offset 0" in task.status.trace
     assert plugin.put_rows == []
+
+
+class ReportsOdds(Collects):
+    """Reports odd rows of the later part of each batch."""
+
+    def put_columns(self, batches):
+        reporter = self.context.errant_record_reporter()
+        for batch in batches:
+            later = batch.slice(1, len(batch))
+            for index, value in enumerate(later.record_batch().to_pylist()):
+                if value["a"] % 2:
+                    reporter.report(later.record(index), ValueError("odd"))
+
+
+@pytest.mark.parametrize("more", [{}, transforms(Route)], ids=["columns", "transforms"])
+async def test_rows_are_reported_as_they_are_in_the_log(harness, monkeypatch, fake_producer, more):
+    monkeypatch.setattr("connect.runtime.errors.dead_letters.BatchProducer", fake_producer)
+    headers = (("h", b"1"),)
+    records = [(n, b"k", b'{"a": %d}' % n, headers) for n in (2, 4, 5, 6)]
+    _, task = await run_task(
+        harness, monkeypatch, fetched_of(records), upto=4, plugin=ReportsOdds(), **DEAD, **more
+    )
+    (letter,) = letters(harness.client.producers[0])
+    assert (letter.key, letter.value) == (b"k", b'{"a": 5}')
+    assert [letter.context[name] for name in ("topic", "partition", "offset")] == [b"t", b"0", b"2"]
+    assert letter.context["exception.message"] == b"odd"
+    assert task.metrics.records_skipped == 1
 
 
 async def test_transforms_apply(harness, monkeypatch):

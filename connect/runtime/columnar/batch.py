@@ -58,5 +58,6 @@ class ColumnarBatch(SinkBatch):
                 keys=keys,
                 values=values,
                 headers=headers_column(headers),
+                raw_record=part.raw_record if self._rows.keeps_raw else None,
             )
         ]

@@ -35,6 +35,7 @@ def headers_column(headers: Sequence[Sequence[Header]]) -> pa.Array | None:
 
 
 def _batch(topic: str, source: TopicPartition, records: list[SinkRecord]) -> ColumnBatch:
+    raws = {r.offset: r.origin.raw for r in records if r.origin is not None and r.origin.raw is not None}
     try:
         return ColumnBatch(
             topic=topic,
@@ -44,6 +45,7 @@ def _batch(topic: str, source: TopicPartition, records: list[SinkRecord]) -> Col
             keys=_column([r.key_schema for r in records], [r.key for r in records]),
             values=_column([r.value_schema for r in records], [r.value for r in records]),
             headers=headers_column([r.headers for r in records]),
+            raw_record=raws.get if raws else None,
         )
     except (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError) as e:
         first, last = records[0].offset, records[-1].offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -31,6 +31,11 @@ class ColumnarPart:
         if any(p.headers is not None for p in pieces):
             self.headers = [each for p in pieces for each in p.headers or [()] * p.count]
         self.records: Sequence[Record] = _Records(self)
+
+    def raw_record(self, offset: int) -> Record | None:
+        """Return the record at an offset, None if the part has none there."""
+        index = bisect_left(self.offsets.to_numpy(), offset)
+        return self.records[index] if index < len(self.records) and self.records[index][0] == offset else None
 
     def slice(self, start: int, stop: int, next_offset: int) -> ColumnarPart:
         """Return the records from index `start` up to, but not including, `stop`, without a copy."""
