@@ -31,7 +31,7 @@ class Buffer:
         self.last_offset = begin - 1
         """The offset of the last record."""
         self.bytes = 0
-        """The size of the lines, or of the values as JSON; the latter is counted only for `file.bytes.max`."""
+        """The size of the lines, or of the values as JSON: those are counted only for `file.bytes.max`."""
         self.created_at = time.monotonic()
         self._topic_id = topic_id
         self._line_records = 0
