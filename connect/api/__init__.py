@@ -6,7 +6,7 @@ generator functions under `@source` and functions under `@sink`.
 """
 
 from connect.api import schema
-from connect.api.batch_source import BatchSourceTask, RawBatch
+from connect.api.batch_source import BatchSourceTask
 from connect.api.calls import MaybeAwaitable
 from connect.api.columnar_sink import ColumnarSinkTask, ColumnBatch
 from connect.api.errant_records import ErrantRecordReporter, Report
@@ -14,6 +14,7 @@ from connect.api.generators import source
 from connect.api.json_sink import JsonBatch, JsonSinkTask
 from connect.api.offset_claims import OffsetClaims, StoredClaim, ends_of, is_unwritten, unwritten
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
+from connect.api.raw_batch import RawBatch
 from connect.api.records import Header, Origin, SinkRecord, SourceBatch, SourceRecord
 from connect.api.schema import Schema, Type
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext

@@ -8,29 +8,11 @@ stay. No converter and no transform sees the records, so the worker refuses sett
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from connect.api.calls import MaybeAwaitable
+from connect.api.raw_batch import RawBatch
 from connect.api.source_context import SourceTaskContext
-
-
-class RawBatch(NamedTuple):
-    """A record batch (magic 2) for one partition, and the place in the source behind it.
-
-    `data` is the whole batch, its header included; the CRC has to be right. Control batches are refused:
-    leave them out. Batches with gaps (of compacted topics) and with log append time are taken: the worker
-    builds them again with the same codec, as a broker would refuse or change them.
-
-    `source_partition` and `source_offset` are JSON-like dicts. Once the batch is acknowledged, the source
-    restarts from `source_offset`. A batch without an offset is covered by the next one of its source
-    partition.
-    """
-
-    topic: str
-    partition: int
-    data: bytes | bytearray | memoryview
-    source_partition: Mapping[str, Any] | None = None
-    source_offset: Mapping[str, Any] | None = None
 
 
 class BatchSourceTask:
@@ -56,7 +38,8 @@ class BatchSourceTask:
         """Take note that a polled batch is in the log, its first record at `offset`.
 
         Called between polls, for each batch in the order of acknowledgement. `offset` is None if compaction
-        had left no record in the batch, or if a retry found the batch in the log and its offset forgotten.
+        had left no record in the batch, if a retry found the batch in the log and its offset forgotten, or if
+        the task has had its transaction aborted.
         """
 
     def update_offsets(self) -> MaybeAwaitable[Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]] | None]:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from connect.api.raw_batch import RawBatch
 from connect.api.records import SourceRecord
 
 
 class TransactionContext(Protocol):
-    """The task's requests to end its open transaction. Call the methods in `poll`; they are thread-safe."""
+    """The task's requests to end its open transaction. Call the methods in `poll`; they are thread-safe.
 
-    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+    A `BatchSourceTask` gives a `RawBatch` for `record`: the very object that `poll` returns.
+    """
+
+    def commit_transaction(self, record: SourceRecord | RawBatch | None = None) -> None:
         """Commit after `record`, one that a later or this `poll` returns; None: after this poll's records.
 
         The record's source offset is committed with the transaction.
         """
         ...
 
-    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+    def abort_transaction(self, record: SourceRecord | RawBatch | None = None) -> None:
         """Abort after `record`, which is the last one that is dropped; None: after this poll's records.
 
         The source offsets of dropped records are committed all the same: the task does not read them again.

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
+from connect.api.batch_source import BatchSourceTask
 from connect.api.source import SourceTask
 from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
@@ -35,10 +36,13 @@ from connect.herder.restart_plan import RestartPlan
 from connect.runtime.clients import Clients
 from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
 from connect.runtime.connector_check import CheckedConfig, check_config
-from connect.runtime.exactly_once_task import ExactlyOnceSourceTask
+from connect.runtime.exactly_once_batch_task import exactly_once_task
+from connect.runtime.isolation.messages import PluginPlace
+from connect.runtime.isolation.process_task import ProcessTask
+from connect.runtime.isolation.transaction_answers import TransactionAnswers
+from connect.runtime.plugin_task import source_task
 from connect.runtime.plugins import reload_plugins
 from connect.runtime.service import set_logger_level
-from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.worker_keys import tell_unused
 from connect.runtime.worker_metrics import DOMAIN, WorkerMetrics
@@ -143,6 +147,7 @@ class DistributedWorker:
             clients=clients,
             store=self.offsets.shared,
             new_source_task=self._new_source_task,
+            new_process_task=self._new_process_task,
             startings=self._startings,
             on_change=lambda: None,
             on_plan=lambda name, configs: self._plans.send(name, configs),
@@ -371,12 +376,23 @@ class DistributedWorker:
         )
 
     def _new_source_task(
-        self, setting: TaskSetting, task: SourceTask, on_change: Callable[[], None]
+        self, setting: TaskSetting, task: SourceTask | BatchSourceTask, on_change: Callable[[], None]
     ) -> WorkerTask:
         store = self.offsets.of(setting.connector_config.get("offsets.storage.topic"))
         if self.config.exactly_once_source_enabled:
-            return ExactlyOnceSourceTask(setting, task, store, self._exactly_once, on_change=on_change)
-        return WorkerSourceTask(setting, task, store, on_change=on_change)
+            return exactly_once_task(setting, task, store, self._exactly_once, on_change=on_change)
+        return source_task(setting, task, store, on_change=on_change)
+
+    def _new_process_task(
+        self, setting: TaskSetting, place: PluginPlace | None, on_change: Callable[[], None]
+    ) -> WorkerTask:
+        store = self.offsets.of(setting.connector_config.get("offsets.storage.topic"))
+        transactions = (
+            TransactionAnswers(setting.connector, setting.task_id, store, self._exactly_once)
+            if self.config.exactly_once_source_enabled
+            else None
+        )
+        return ProcessTask(setting, store, place=place, transactions=transactions, on_change=on_change)
 
     def _report_connector(self, name: str) -> None:
         if name in self._connectors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connect.api.batch_source import RawBatch
+from connect.api.raw_batch import RawBatch
 from connect.api.records import SourceBatch, SourceRecord
 from connect.stores import ConnectorOffsets
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from connect.api.batch_source import RawBatch
+from connect.api.raw_batch import RawBatch
 from connect.errors import ConnectError
 from connect.runtime.pending_poll import PendingPoll
 from connect.runtime.raw_batches import Passed, PolledBatches
@@ -28,6 +28,16 @@ class BatchSender(SourceSender):
         The producer's memory bounds them: they are taken out between two polls.
         """
 
+    @property
+    def acknowledgements(self) -> int:
+        """The number of acknowledged batches that the plugin has not been told of."""
+        return len(self.acknowledged_batches)
+
+    def forget_places(self, begin: int) -> None:
+        """Have the plugin told, of the acknowledgements from this one on, that nothing is in the log."""
+        for index in range(begin, len(self.acknowledged_batches)):
+            self.acknowledged_batches[index] = (self.acknowledged_batches[index][0], None)
+
     async def send_batches(self, polled: PolledBatches, submitted: SubmittedBatch) -> None:
         """Pass the batches of a poll to the producer. Waits for room in it."""
         offsets: list[int | None] = [None] * len(polled.batches)
@@ -45,6 +55,7 @@ class BatchSender(SourceSender):
         pending.seal()
 
     async def _send_batch(self, batch: RawBatch, passed: Passed) -> asyncio.Future[int | None]:
+        self._check_topic(batch.topic)
         await self._patiently(lambda: self._topics.partition_count(batch.topic))
         self._note_topic(batch.topic)
         try:

@@ -6,7 +6,7 @@ transforms or dead letters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from connect.api.batch_source import BatchSourceTask
@@ -36,21 +36,18 @@ class WorkerBatchSourceTask(WorkerSourceTask):
     def _prepare_rows(self) -> bool:
         return False
 
-    async def _call_poll(self) -> Polled:
-        assert isinstance(self._task, BatchSourceTask)
-        return await self._calls.call_then(self._task.poll, prepared)
+    def _prepared(self, polled: Sequence[Any] | None) -> Polled:
+        return prepared(polled)
 
     async def _hand_over(self, polled: Polled) -> None:
         assert isinstance(polled, PolledBatches) and isinstance(self._sender, BatchSender)
         offsets, uncovered = last_offsets(polled.batches, self._offsets)
         await self._sender.send_batches(polled, self._submitted.submit(offsets, uncovered=uncovered))
 
-    async def _commit_records(self) -> None:
-        """Call the plugin's `commit_batch` for all batches acknowledged so far."""
+    async def _commit_next_records(self) -> None:
+        """Call the plugin's `commit_batch` for the next acknowledged batch."""
         assert isinstance(self._sender, BatchSender) and isinstance(self._task, BatchSourceTask)
-        acknowledged = self._sender.acknowledged_batches
-        while acknowledged:
-            await self._calls.call(self._task.commit_batch, *acknowledged.popleft())
+        await self._calls.call(self._task.commit_batch, *self._sender.acknowledged_batches.popleft())
 
 
 def is_batch_source(plugin: type[Any]) -> bool:
@@ -63,7 +60,5 @@ def refused_for_batches(raw: Mapping[str, Any]) -> list[ConfigError]:
     keys = [key for key in _OF_RECORDS if raw.get(key)]
     if str(raw.get("errors.tolerance", "none")).lower() == "all":
         keys.append("errors.tolerance")
-    if str(raw.get("exactly.once.support", "")).lower() == "required":
-        keys.append("exactly.once.support")
     text = "does not apply to this connector, whose batches are written without decoding; remove it"
     return [ConfigError(key, raw[key], text) for key in keys]

@@ -29,7 +29,6 @@ from connect.runtime.client_settings import client_arguments, consumer_arguments
 from connect.runtime.clients import ROLES
 from connect.runtime.consumer_group_check import consumer_group_errors
 from connect.runtime.exactly_once_check import exactly_once_errors
-from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
 from connect.runtime.plugins import (
     ConnectorClass,
@@ -108,7 +107,6 @@ def _shared_errors(
         yield from _error(lambda key=key: refuse_unsupported({key: raw[key]}))  # type: ignore[misc]
     yield from examine(raw).errors
     yield from exactly_once_errors(worker, plugin, raw)
-    yield from isolation_errors(worker, plugin, raw)
     yield from consumer_group_errors(worker, role, raw)
     if is_batch_source(plugin):
         yield from refused_for_batches(raw)

@@ -30,6 +30,7 @@ from connect.runtime.clients import Clients
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.connector_runner import ConnectorRunner
 from connect.runtime.isolation.isolation_check import is_isolated
+from connect.runtime.isolation.messages import PluginPlace
 from connect.runtime.isolation.process_task import ProcessTask, process_place
 from connect.runtime.plugin_task import NewSourceTask, make_plugin_task
 from connect.runtime.states import State, Status
@@ -68,6 +69,10 @@ class WorkerParts:
     startings: Startings = field(default_factory=Startings)
     new_source_task: NewSourceTask | None = None
     """Makes source tasks with other stores or with transactions; gets the task's `on_change`, too."""
+    new_process_task: Callable[[TaskSetting, PluginPlace | None, Callable[[], None]], WorkerTask] | None = (
+        None
+    )
+    """Makes tasks in processes of their own, likewise."""
     note_topic: Callable[[str, int, str], None] = lambda connector, task, topic: None
     """Called with connector, task number and topic when a task uses a topic (KIP-558)."""
 
@@ -399,6 +404,8 @@ class WorkerConnector:
             TasksMax.of(setting.connector_config).check(self.name, run.task_count)
             if is_isolated(setting.worker, setting.connector_config):
                 place = process_place(self.checked.plugin)
+                if self._parts.new_process_task is not None:
+                    return self._parts.new_process_task(setting, place, on_change)
                 return ProcessTask(setting, self._parts.store, place=place, on_change=on_change)
             return make_plugin_task(
                 setting,

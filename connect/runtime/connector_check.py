@@ -34,7 +34,6 @@ from connect.runtime.clients import ROLES
 from connect.runtime.consumer_group_check import consumer_group_errors
 from connect.runtime.conversion import Conversion
 from connect.runtime.exactly_once_check import exactly_once_errors
-from connect.runtime.isolation.isolation_check import isolation_errors
 from connect.runtime.override_policy import refused_overrides
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type, named_version
 from connect.runtime.topic_creation import creation_prefixes, creation_rules
@@ -91,8 +90,7 @@ def _check(worker: WorkerConfig, raw: Mapping[str, Any], texts: Mapping[str, str
     )
     if refused:
         raise InvalidConfig(refused)
-    unable = [*exactly_once_errors(worker, plugin, raw), *isolation_errors(worker, plugin, raw)]
-    unable += consumer_group_errors(worker, role, raw)
+    unable = [*exactly_once_errors(worker, plugin, raw), *consumer_group_errors(worker, role, raw)]
     if unable:
         raise InvalidConfig(unable) if len(unable) > 1 else unable[0]
     checked = CheckedConfig(

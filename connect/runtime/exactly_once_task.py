@@ -12,22 +12,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from connect.api.batch_source import BatchSourceTask
+from connect.api.records import SourceBatch
 from connect.api.source import SourceTask
 from connect.config import SourceConfig
 from connect.errors import ConnectError
 from connect.runtime.client_settings import transactional_arguments
 from connect.runtime.exactly_once_check import boundary
+from connect.runtime.polled_parts import PolledParts
 from connect.runtime.source_rows import Polled
 from connect.runtime.source_sender import SourceSender
 from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.task import Stopping, TaskSetting
 from connect.runtime.tolerance import Tolerance
 from connect.runtime.transaction_requests import End, TransactionRequests
-from connect.stores import ConnectorOffsetTopic
+from connect.stores import OffsetStore
 from kafka_client import TransactionalProducer
 from kafka_client.errors import ErrorCode, KafkaError
 
@@ -59,14 +62,41 @@ class TaskFencing(Protocol):
         ...
 
 
+class TransactionalOffsets(OffsetStore, Protocol):
+    """A store of offsets that the task itself writes, in its transactions."""
+
+    @property
+    def primary_name(self) -> str:
+        """The name of the topic that the transactions write to."""
+        ...
+
+    async def as_written(
+        self, offsets: Mapping[bytes, bytes | None]
+    ) -> Mapping[int, Sequence[tuple[bytes, bytes | None]]]:
+        """Return the records that store these offsets, by the topic's partition."""
+        ...
+
+    async def note_committed(
+        self,
+        offsets: Mapping[bytes, bytes],
+        parts: Mapping[int, Sequence[tuple[bytes, bytes | None]]],
+        firsts: Mapping[int, int],
+    ) -> None:
+        """Take note of the offsets of a committed transaction: `get` returns them from now on.
+
+        `parts`: what `as_written` returned. `firsts`: the offset of each part's first record, if it is known.
+        """
+        ...
+
+
 class ExactlyOnceSourceTask(WorkerSourceTask):
     """A worker's task that runs a `SourceTask` with transactions."""
 
     def __init__(
         self,
         setting: TaskSetting,
-        task: SourceTask,
-        store: ConnectorOffsetTopic,
+        task: SourceTask | BatchSourceTask,
+        store: TransactionalOffsets,
         fencing: TaskFencing,
         *,
         on_change: Callable[[], None] = lambda: None,
@@ -91,8 +121,8 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
         self._opened_at = 0.0
         self._sent = 0
         """Records of the open transaction, as polled."""
-        self._committed_polls = 0
-        """How many polls of the sender's `acknowledged` are committed or aborted."""
+        self._ended = 0
+        """How many of the sender's acknowledgements are of transactions that have ended."""
         self._is_closing = False
         """True once an open transaction is given up: its sends fail, and that is no failure of the task."""
         self._ongoing: asyncio.Future[None] | None = None
@@ -125,22 +155,25 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
 
     # --- transactions ---
 
+    def _prepared(self, polled: Sequence[Any] | None) -> Polled:
+        """Return a poll in parts, split where the plugin has asked for ends; for the task's thread."""
+        prepared = super()._prepared
+        # Another type is refused where it is prepared. A poll may have left rows out, and have no others.
+        if not isinstance(polled, (list, tuple, SourceBatch)) or not polled:
+            return PolledParts.of([(prepared(polled), None)])
+        return PolledParts.of([(prepared(part), end) for part, end in self._requests.split(polled)])
+
     async def _send(self, polled: Polled) -> None:
         await self._whole(self._hand_over(polled))
 
     async def _hand_over(self, polled: Polled) -> None:
         """Send a poll in the open transaction, and end that after the records for which the plugin asks."""
+        assert isinstance(polled, PolledParts)
         async with self._committing:
             self._is_partial = True
-            bad = polled.bad
-            # A poll may have rows that are left out, and no others.
-            for records, end in list(self._requests.split(polled.records)) or [(polled.records, None)]:
-                part = polled
-                if records is not polled.records:
-                    part = await self._calls.call(self._rows.prepared, records)
-                    part.bad, bad = [*bad, *part.bad], []
+            for part, end in polled.parts:
                 self._begin()
-                self._sent += len(records)
+                self._sent += part.count
                 await super()._hand_over(part)
                 if end is not None:
                     await self._end_transaction(end)
@@ -193,11 +226,10 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
             return
         with self.metrics.committing():
             self._begin()
-            store = self._topic.primary
-            parts = store.as_written(offsets)
+            parts = await self._topic.as_written(offsets)
             sent = {
                 number: await self._transactions.send(
-                    store.topic, number, [(-1, key, value, ()) for key, value in part]
+                    self._topic.primary_name, number, [(-1, key, value, ()) for key, value in part]
                 )
                 for number, part in parts.items()
             }
@@ -205,26 +237,23 @@ class ExactlyOnceSourceTask(WorkerSourceTask):
             self._is_open = False
             self.metrics.transactions.record(self._sent)
         firsts = {number: first for number, each in sent.items() if (first := each.result()) is not None}
-        store.note({number: parts[number] for number in firsts}, firsts)
         self._note_committed()
-        await self._topic.copy(offsets)
+        await self._topic.note_committed(offsets, parts, firsts)
         self._commit_due = True
 
     def _note_committed(self) -> None:
         assert self._sender is not None
-        self._committed_polls = len(self._sender.acknowledged)
+        self._ended = self._sender.acknowledgements
 
     def _forget_places(self) -> None:
-        """Have `commit_record` told that the records of an aborted transaction are left out."""
+        """Have the plugin told that the records of an aborted transaction are left out."""
         assert self._sender is not None
-        for index in range(self._committed_polls, len(self._sender.acknowledged)):
-            records, places = self._sender.acknowledged[index]
-            self._sender.acknowledged[index] = (records, [None] * len(places))
+        self._sender.forget_places(self._ended)
 
     async def _commit_records(self) -> None:
-        """Call `commit_record` for polls whose transactions have ended (KIP-416)."""
-        while self._committed_polls:
-            self._committed_polls -= 1
+        """Call `commit_record` or `commit_batch` for what transactions that have ended had (KIP-416)."""
+        while self._ended:
+            self._ended -= 1
             await self._commit_next_records()
 
     async def _commit_regularly(self) -> None:

@@ -19,8 +19,20 @@ from connect.runtime.source_task import WorkerSourceTask
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.stores import OffsetStore
 
-NewSourceTask = Callable[[TaskSetting, SourceTask, Callable[[], None]], WorkerTask]
+NewSourceTask = Callable[[TaskSetting, SourceTask | BatchSourceTask, Callable[[], None]], WorkerTask]
 """Makes the worker's task for a plugin's source task, and for a listener to changes of its state."""
+
+
+def source_task(
+    setting: TaskSetting,
+    task: SourceTask | BatchSourceTask,
+    store: OffsetStore,
+    *,
+    on_change: Callable[[], None],
+) -> WorkerSourceTask:
+    """Return the worker's task that runs a plugin's source task without transactions."""
+    made = WorkerBatchSourceTask if isinstance(task, BatchSourceTask) else WorkerSourceTask
+    return made(setting, task, store, on_change=on_change)
 
 
 def make_plugin_task(
@@ -33,18 +45,16 @@ def make_plugin_task(
 ) -> WorkerTask:
     """Return a task of the connector class `plugin`, to be launched in this process.
 
-    `new_source_task` makes a source's task, if it is not to be the plain `WorkerSourceTask`.
+    `new_source_task` makes a source's task, if it is not to be a plain `source_task`.
     Raises what the plugin raises, and ConfigError if its task is not of the connector's kind.
     """
     role, task = connector_type(plugin), plugin.task_class()
     made: WorkerTask
     match role, task:
-        case "source", SourceTask() if new_source_task is not None:
+        case "source", SourceTask() | BatchSourceTask() if new_source_task is not None:
             made = new_source_task(setting, task, on_change)
-        case "source", SourceTask():
-            made = WorkerSourceTask(setting, task, store, on_change=on_change)
-        case "source", BatchSourceTask():
-            made = WorkerBatchSourceTask(setting, task, store, on_change=on_change)
+        case "source", SourceTask() | BatchSourceTask():
+            made = source_task(setting, task, store, on_change=on_change)
         case "sink", ColumnarSinkTask():
             made = WorkerColumnarSinkTask(setting, task, on_change=on_change)
         case "sink", SinkTask():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from connect.api.batch_source import RawBatch
+from connect.api.raw_batch import RawBatch
 from connect.errors import DataError
 from connect.runtime.source_rows import Polled
 from kafka_client.errors import CorruptRecordBatch

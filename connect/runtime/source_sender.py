@@ -85,6 +85,17 @@ class SourceSender:
         """The number of sends that are not acknowledged."""
         return len(self._unanswered)
 
+    @property
+    def acknowledgements(self) -> int:
+        """The number of acknowledged polls that the plugin has not been told of."""
+        return len(self.acknowledged)
+
+    def forget_places(self, begin: int) -> None:
+        """Have the plugin told, of the acknowledgements from this one on, that nothing is in the log."""
+        for index in range(begin, len(self.acknowledged)):
+            records, places = self.acknowledged[index]
+            self.acknowledged[index] = (records, [None] * len(places))
+
     async def send(self, polled: Polled, batch: SubmittedBatch) -> None:
         """Leave out the bad records of a poll, pass the others to the producer. Waits for room in it."""
         while len(self._repairs) >= _REPAIRS_MAX:
@@ -110,10 +121,7 @@ class SourceSender:
             self.acknowledged.append((pending.records, pending.metadata))
 
     async def _send_topic(self, topic: str, rows: TopicRows, pending: PendingPoll) -> None:
-        if topic == self.refused_topic:
-            raise ConnectError(
-                f"{topic} has the task's source offsets: with exactly-once source support it takes no records"
-            )
+        self._check_topic(topic)
         count = await self._patiently(lambda: self._topics.partition_count(topic))
         self._note_topic(topic)
         if self._is_followed:
@@ -124,6 +132,13 @@ class SourceSender:
             return
         for partition, records in self._partitioned(topic, rows, count).items():
             await self._send(topic, partition, records, rows, pending)
+
+    def _check_topic(self, topic: str) -> None:
+        """Raise ConnectError for a topic that takes no records."""
+        if topic == self.refused_topic:
+            raise ConnectError(
+                f"{topic} has the task's source offsets: with exactly-once source support it takes no records"
+            )
 
     def _partitioned(self, topic: str, rows: TopicRows, count: int) -> Mapping[int, list[NewRecord]]:
         records = rows.records

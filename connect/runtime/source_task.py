@@ -204,8 +204,12 @@ class WorkerSourceTask(WorkerTask):
             raise
 
     async def _call_poll(self) -> Polled:
-        assert isinstance(self._task, SourceTask)
-        return await self._calls.call_then(self._task.poll, self._rows.prepared)
+        poll: Callable[[], Any] = self._task.poll
+        return await self._calls.call_then(poll, self._prepared)
+
+    def _prepared(self, polled: Sequence[Any] | None) -> Polled:
+        """Return what `poll` has returned, prepared for the producer; for the task's thread."""
+        return self._rows.prepared(polled)
 
     async def _interrupt(self, polling: asyncio.Future[Polled]) -> Polled | None:
         """Interrupt a `poll`: cancel an async one, or call the plugin's `stop` if a plain one does not return
@@ -266,7 +270,7 @@ class WorkerSourceTask(WorkerTask):
     async def _commit_records(self) -> None:
         """Call the plugin's `commit_record` for all polls acknowledged so far (KIP-416)."""
         assert self._sender is not None
-        while self._sender.acknowledged:
+        while self._sender.acknowledgements:
             await self._commit_next_records()
 
     async def _commit_next_records(self) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from typing import TypeVar
 
+from connect.api.raw_batch import RawBatch
 from connect.api.records import SourceRecord
 from connect.errors import ConnectError
+
+T = TypeVar("T")
 
 
 class End(Enum):
@@ -18,19 +22,19 @@ class End(Enum):
 
 
 class TransactionRequests:
-    """Requests from the plugin's thread. Requests after records wait until a poll returns these."""
+    """Requests from the plugin's thread. Those after records or batches wait until a poll returns these."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._after_batch: End | None = None
-        self._after: dict[int, tuple[SourceRecord, End]] = {}
+        self._after: dict[int, tuple[SourceRecord | RawBatch, End]] = {}
         """By the record's id; the record is kept, so that its id stays its own."""
 
-    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+    def commit_transaction(self, record: SourceRecord | RawBatch | None = None) -> None:
         """Note that the transaction is to be committed after `record`, or after this poll's records."""
         self._note(record, End.COMMIT)
 
-    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+    def abort_transaction(self, record: SourceRecord | RawBatch | None = None) -> None:
         """Note that the transaction is to be aborted after `record`, or after this poll's records."""
         self._note(record, End.ABORT)
 
@@ -40,7 +44,7 @@ class TransactionRequests:
             end, self._after_batch = self._after_batch, None
         return end
 
-    def split(self, records: Sequence[SourceRecord]) -> Iterator[tuple[Sequence[SourceRecord], End | None]]:
+    def split(self, records: Sequence[T]) -> Iterator[tuple[Sequence[T], End | None]]:
         """Yield the parts of a poll with the end that follows each; the last part may have none."""
         with self._lock:
             if not self._after:
@@ -55,7 +59,7 @@ class TransactionRequests:
         if begin < len(records):
             yield (records[begin:] if begin else records), None
 
-    def _note(self, record: SourceRecord | None, end: End) -> None:
+    def _note(self, record: SourceRecord | RawBatch | None, end: End) -> None:
         with self._lock:
             before = self._after_batch if record is None else self._after.get(id(record), (record, None))[1]
             if before not in (None, end):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from connect.stores.internal_topic import InternalTopic
@@ -75,8 +75,7 @@ class ConnectorOffsetTopic:
         self._own: OffsetTopic | None = None
 
     @property
-    def primary(self) -> OffsetTopic:
-        """The topic that the connector's transactions write to. Call `refresh` before."""
+    def _primary(self) -> OffsetTopic:
         if self._name is None:
             return self._topics.shared
         assert self._own is not None, "refresh() opens the connector's topic"
@@ -84,17 +83,17 @@ class ConnectorOffsetTopic:
 
     @property
     def primary_name(self) -> str:
-        """The name of that topic."""
+        """The name of the topic that the connector's transactions write to."""
         return self._name or self._topics.shared.topic
 
     def get(self, key: bytes) -> bytes | None:
         """Return the offset stored under `key`: the connector's own one, else the worker's; or None."""
-        value = None if self._name is None else self.primary.get(key)
+        value = None if self._name is None else self._primary.get(key)
         return self._topics.shared.get(key) if value is None else value
 
     def keys(self) -> Iterable[bytes]:
         """Return the keys of all stored offsets, in their normal form."""
-        return {*self.primary.keys(), *self._topics.shared.keys()}
+        return {*self._primary.keys(), *self._topics.shared.keys()}
 
     async def refresh(self) -> None:
         """Read what others have stored until now; the first call opens the connector's own topic."""
@@ -115,10 +114,32 @@ class ConnectorOffsetTopic:
         await self.refresh()
         if deleted := {key: value for key, value in offsets.items() if value is None}:
             await self._topics.shared.put(deleted)
-        await self.primary.put(offsets)
-        await self.copy({key: value for key, value in offsets.items() if value is not None})
+        await self._primary.put(offsets)
+        await self._copy({key: value for key, value in offsets.items() if value is not None})
 
-    async def copy(self, offsets: Mapping[bytes, bytes | None]) -> None:
+    async def as_written(
+        self, offsets: Mapping[bytes, bytes | None]
+    ) -> dict[int, list[tuple[bytes, bytes | None]]]:
+        """Return the records that store these offsets in a transaction, by the topic's partition.
+
+        Call `refresh` before.
+        """
+        return self._primary.as_written(offsets)
+
+    async def note_committed(
+        self,
+        offsets: Mapping[bytes, bytes],
+        parts: Mapping[int, Sequence[tuple[bytes, bytes | None]]],
+        firsts: Mapping[int, int],
+    ) -> None:
+        """Take note of the offsets of a committed transaction, and copy them to the worker's topic.
+
+        `parts`: what `as_written` returned. `firsts`: the offset of each part's first record, if it is known.
+        """
+        self._primary.note({number: parts[number] for number in firsts}, firsts)
+        await self._copy(offsets)
+
+    async def _copy(self, offsets: Mapping[bytes, bytes | None]) -> None:
         """Store in the worker's topic what is in the connector's own topic; a failure is logged."""
         if self._name is None or not offsets:
             return

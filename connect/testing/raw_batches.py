@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connect.api.batch_source import RawBatch
+from connect.api.raw_batch import RawBatch
 from connect.api.records import SourceRecord
 from connect.runtime.raw_batches import passed
 from kafka_client.records import decode_records

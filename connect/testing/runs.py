@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from connect.api.batch_source import BatchSourceTask, RawBatch
+from connect.api.batch_source import BatchSourceTask
 from connect.api.columnar_sink import ColumnarSinkTask
 from connect.api.json_sink import JsonSinkTask
+from connect.api.raw_batch import RawBatch
 from connect.api.records import SinkRecord, SourceRecord
 from connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from connect.api.source import ConnectorContext, SourceConnector, SourceTask, SourceTaskContext

@@ -41,6 +41,9 @@ class BatchFiles(SourceConnector):
     CONFIG = BatchFilesConfig
     task_class = BatchFilesTask
 
+    def exactly_once_support(self, config):
+        return True
+
 
 def write_batches(folder, numbers, *, codec=Codec.LZ4, **changed):
     """Write a file with two records for each two numbers; a record's headers, key and time are its own."""

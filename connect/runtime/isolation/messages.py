@@ -28,6 +28,14 @@ class PluginPlace(msgspec.Struct, frozen=True, kw_only=True):
     """`module:Class` of the connector."""
 
 
+class TransactionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The names that a task with transactions needs."""
+
+    transactional_id: str
+    offsets_topic: str
+    """The topic that has the task's source offsets in its transactions."""
+
+
 class TaskSpec(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """All that a process needs to run one task. It holds secrets, so it goes over the socket alone."""
 
@@ -47,6 +55,8 @@ class TaskSpec(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Levels by logger, "" for the root."""
     plugin: PluginPlace | None = None
     """Where the plugin is, if it is in a folder of `plugin.path`."""
+    transactions: TransactionSpec | None = None
+    """None for a task without transactions."""
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):
@@ -85,6 +95,27 @@ class OffsetsPut(msgspec.Struct, frozen=True, tag=True):
 
     request: int
     error: str | None
+
+
+class OffsetsSpelled(msgspec.Struct, frozen=True, tag=True):
+    """The answer to SpellOffsets: keys and values by the offset topic's partition."""
+
+    request: int
+    parts: Mapping[int, Sequence[tuple[bytes, bytes | None]]]
+
+
+class Granted(msgspec.Struct, frozen=True, tag=True):
+    """The answer to a request of a task with transactions; `generation`: see Fence."""
+
+    request: int
+    generation: int | None
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The answer to such a request that failed."""
+
+    request: int
+    error: str
 
 
 class Report(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -140,8 +171,53 @@ class PutOffsets(msgspec.Struct, frozen=True, tag=True):
     offsets: Mapping[bytes, bytes | None]
 
 
-ToTask = TaskSpec | Pause | Resume | Stop | RequestCommit | RateLimits | StoredOffsets | OffsetsPut
-FromTask = Report | TopicUsed | LogLine | ReadOffsets | PutOffsets
+class Fence(msgspec.Struct, frozen=True, tag=True):
+    """A request to keep older tasks from writing; the answer has the generation of the connector's plans."""
+
+    request: int
+
+
+class CheckTask(msgspec.Struct, frozen=True, tag=True):
+    """A request whether the task is still the worker's, in a generation that Fence has returned."""
+
+    request: int
+    generation: int | None
+
+
+class SpellOffsets(msgspec.Struct, frozen=True, tag=True):
+    """A request for the records that store these offsets."""
+
+    request: int
+    offsets: Mapping[bytes, bytes | None]
+
+
+class NoteCommitted(msgspec.Struct, frozen=True, tag=True):
+    """A request to note the offsets of a committed transaction.
+
+    `parts` are those of OffsetsSpelled; `firsts` has the offset of each part's first record, if it is known.
+    """
+
+    request: int
+    offsets: Mapping[bytes, bytes]
+    parts: Mapping[int, Sequence[tuple[bytes, bytes | None]]]
+    firsts: Mapping[int, int]
+
+
+TransactionRequest = Fence | CheckTask | SpellOffsets | NoteCommitted
+ToTask = (
+    TaskSpec
+    | Pause
+    | Resume
+    | Stop
+    | RequestCommit
+    | RateLimits
+    | StoredOffsets
+    | OffsetsPut
+    | OffsetsSpelled
+    | Granted
+    | Refused
+)
+FromTask = Report | TopicUsed | LogLine | ReadOffsets | PutOffsets | TransactionRequest
 _ENCODER = msgspec.msgpack.Encoder()
 _TO_TASK: msgspec.msgpack.Decoder[ToTask] = msgspec.msgpack.Decoder(ToTask)
 _FROM_TASK: msgspec.msgpack.Decoder[FromTask] = msgspec.msgpack.Decoder(FromTask)

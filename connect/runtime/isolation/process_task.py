@@ -33,9 +33,11 @@ from connect.runtime.isolation.messages import (
     StoredOffsets,
     TaskSpec,
     TopicUsed,
+    TransactionRequest,
 )
 from connect.runtime.isolation.remote_offsets import parts
 from connect.runtime.isolation.remote_rate import RemoteRate
+from connect.runtime.isolation.transaction_answers import TransactionAnswers
 from connect.runtime.plugins import ConnectorClass, place_of
 from connect.runtime.states import State
 from connect.runtime.task import TaskSetting, WorkerTask
@@ -51,7 +53,10 @@ _REQUESTS_MAX = 8
 
 
 class ProcessTask(WorkerTask):
-    """A task whose plugin runs in a process of its own. `place`: see `TaskSpec.plugin`."""
+    """A task whose plugin runs in a process of its own. `place`: see `TaskSpec.plugin`.
+
+    `transactions` answers an exactly-once source's task; None without exactly-once sources.
+    """
 
     def __init__(
         self,
@@ -59,11 +64,13 @@ class ProcessTask(WorkerTask):
         store: OffsetStore,
         *,
         place: PluginPlace | None = None,
+        transactions: TransactionAnswers | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(setting, on_change=on_change)
         self._store = store
         self._place = place
+        self._transactions = transactions
         self._child: ChildProcess | None = None
         self._last: Report | None = None
         self._starts = (0, 0)
@@ -193,6 +200,7 @@ class ProcessTask(WorkerTask):
             import_path=list(sys.path),
             log_levels={n: x.level for n, x in loggers.items() if isinstance(x, logging.Logger) and x.level},
             plugin=self._place,
+            transactions=None if self._transactions is None else self._transactions.spec(),
         )
 
     def _take(self, child: ChildProcess, message: FromTask) -> None:
@@ -207,6 +215,8 @@ class ProcessTask(WorkerTask):
                 self._answer(self._send_offsets(child, request))
             case PutOffsets(request, offsets):
                 self._answer(self._put_offsets(child, request, offsets))
+            case _:
+                self._answer(self._answer_transaction(child, message))
 
     def _show(self, report: Report) -> None:
         is_newly_done = report.is_done and not self.is_done
@@ -259,6 +269,10 @@ class ProcessTask(WorkerTask):
         except Exception as e:
             error = f"source offsets cannot be stored: {e}"
         await child.send_patiently(OffsetsPut(request, error))
+
+    async def _answer_transaction(self, child: ChildProcess, message: TransactionRequest) -> None:
+        assert self._transactions is not None, f"task {self.name} has no transactions"
+        await child.send_patiently(await self._transactions.to(message))
 
     async def _start(self) -> None:
         """Do nothing: the process starts the plugin's task, and `_live` the process."""

@@ -8,9 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from connect.errors import ConnectError
-from connect.runtime.isolation.messages import FromTask, OffsetsPut, PutOffsets, ReadOffsets, StoredOffsets
+from connect.runtime.isolation.messages import (
+    FromTask,
+    Granted,
+    OffsetsPut,
+    OffsetsSpelled,
+    PutOffsets,
+    ReadOffsets,
+    Refused,
+    StoredOffsets,
+)
 from connect.stores.offset_keys import normal_form
 
+Answer = StoredOffsets | OffsetsPut | OffsetsSpelled | Granted | Refused
 PART_BYTES = 1 << 20
 """Bytes of offsets in one message, unless a single one has more."""
 
@@ -48,8 +58,10 @@ class RemoteOffsets:
                 else:
                     self._offsets[normal_form(key)] = value
 
-    def take(self, answer: StoredOffsets | OffsetsPut) -> None:
+    def take(self, answer: Answer) -> None:
         """Take an answer of the worker. Answers to requests that were cancelled are dropped."""
+        # A task without transactions asks for nothing else.
+        assert isinstance(answer, (StoredOffsets, OffsetsPut))
         waiting = self._answers.get(answer.request)
         if waiting is None or waiting.done():
             return

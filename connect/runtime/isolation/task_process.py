@@ -18,13 +18,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from connect.api.batch_source import BatchSourceTask
+from connect.api.source import SourceTask
 from connect.config.plugin_path import PLUGIN_PATH, Offer, PluginFolder
 from connect.errors import ConnectError
 from connect.runtime.clients import Clients
+from connect.runtime.exactly_once_batch_task import exactly_once_task
 from connect.runtime.isolation.messages import (
+    Granted,
     OffsetsPut,
+    OffsetsSpelled,
     Pause,
     RateLimits,
+    Refused,
     Report,
     RequestCommit,
     Resume,
@@ -35,6 +41,7 @@ from connect.runtime.isolation.messages import (
     ToTask,
 )
 from connect.runtime.isolation.remote_offsets import RemoteOffsets
+from connect.runtime.isolation.remote_transactions import RemoteTransactions
 from connect.runtime.isolation.worker_link import ORPHANED, LogToWorker, WorkerLink
 from connect.runtime.plugin_task import make_plugin_task
 from connect.runtime.plugins import ConnectorClass, connector_class, connector_type, named_version
@@ -60,7 +67,10 @@ class TaskProcess:
         self._worker = WorkerConfig.parse(spec.worker)
         PLUGIN_PATH.use(self._worker.plugin_path)
         self._clients = Clients(self._worker)
-        self._store = RemoteOffsets(link.send)
+        transactions = spec.transactions
+        self._store = (
+            RemoteOffsets(link.send) if transactions is None else RemoteTransactions(link.send, transactions)
+        )
         self._startups = Startups()
         self._changed = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
@@ -95,9 +105,19 @@ class TaskProcess:
             plugin = self._plugin()
             self._version, role = plugin.VERSION, connector_type(plugin)
             setting = self._setting(role)
-            return make_plugin_task(setting, plugin, self._store, on_change=self._changed.set)
+            new_source_task = self._new_source_task if self._spec.transactions is not None else None
+            return make_plugin_task(
+                setting, plugin, self._store, on_change=self._changed.set, new_source_task=new_source_task
+            )
         except Exception as e:
             return UnmadeTask(self._setting(role), e, on_change=self._changed.set)
+
+    def _new_source_task(
+        self, setting: TaskSetting, task: SourceTask | BatchSourceTask, on_change: Callable[[], None]
+    ) -> WorkerTask:
+        store = self._store
+        assert isinstance(store, RemoteTransactions)
+        return exactly_once_task(setting, task, store, store, on_change=on_change)
 
     def _plugin(self) -> ConnectorClass:
         place = self._spec.plugin
@@ -144,7 +164,7 @@ class TaskProcess:
                     request()
             case RateLimits(config, tasks):
                 self._task.rate.follow(config, tasks, dict)
-            case StoredOffsets() | OffsetsPut():
+            case StoredOffsets() | OffsetsPut() | OffsetsSpelled() | Granted() | Refused():
                 self._store.take(message)
 
     def _stop(self) -> None:

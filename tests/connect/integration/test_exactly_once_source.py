@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from connect.distributed.fencing import fence_producer
 from kafka_client import Admin, BatchFetcher, Client
+from tests.support.batch_files import write_batches
 from tests.support.connect_group import ConnectGroup
 
 Rows = list[list[int]]
@@ -91,6 +93,59 @@ def test_a_worker_killed_inside_transactions_repeats_no_row(group, kit, topic, t
     write_rows(path, total, total + 50)
     group.wait_until(lambda: count(group, topic) == total + 50)
     assert_each_once(group, topic, total + 50)
+
+
+def test_a_task_process_killed_inside_transactions_repeats_no_row(group, kit, topic, tmp_path):
+    path, total = tmp_path / "rows.csv", 6000
+    write_rows(path, 0, total)
+    url = group.start()
+    config = source(kit, path, topic, batch_size="40", task_isolation="process")
+    group.do("POST", f"{url}/connectors", {"name": "c", "config": config})
+    for at in (100, 1500):
+        group.wait_until(lambda at=at: topic_exists(group, topic) and count(group, topic) > at)
+        (child,) = children(group.workers[url].pid)
+        os.kill(child, signal.SIGKILL)
+        (failed,) = group.wait_until(
+            lambda: [t for t in group.status(url, "c").get("tasks", []) if t["state"] == "FAILED"]
+        )
+        assert "SIGKILL" in failed["trace"]
+        group.do("POST", f"{url}/connectors/c/restart?includeTasks=true&onlyFailed=true")
+    group.wait_until(lambda: count(group, topic) == total)
+    assert_each_once(group, topic, total)
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    lists = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(each) for text in lists for each in text.split()]
+
+
+def test_batches_of_a_worker_killed_inside_transactions_are_there_once(group, topic, tmp_path):
+    folder, total = tmp_path / "batches", 1200
+    folder.mkdir()
+    write_batches(folder, range(total))
+    config = {
+        "connector.class": "tests.support.batch_files:BatchFiles",
+        "folder": str(folder),
+        "topic": topic,
+        "exactly.once.support": "required",
+        "topic.creation.default.partitions": "2",
+        "topic.creation.default.replication.factor": "1",
+    }
+
+    def numbers(isolation: str = "read_committed") -> list[int]:
+        read = records(group, topic, isolation)
+        return [int(value) for partition in sorted(read) for _, value in read[partition]]
+
+    url = group.start()
+    group.do("POST", f"{url}/connectors", {"name": "c", "config": config})
+    for at in (20, 300):
+        group.wait_until(lambda at=at: topic_exists(group, topic) and len(numbers()) > at)
+        group.end(url)
+        group.start(url)
+    group.wait_until(lambda: len(numbers()) == total)
+    assert numbers() == list(range(total))
+    assert set(numbers("read_uncommitted")) == set(range(total))
 
 
 def topic_exists(group: ConnectGroup, topic: str) -> bool:
