@@ -3,8 +3,8 @@
     python -m benchmarks.connect_columns [records]
 
 Fetched batches of JSON objects of about 100 B go through the sink task's steps and the bare JSON converter.
-The file is Parquet (by columns), JSON lines (by texts) or JSON lines of whole records. The process's CPU time counts, so that a loaded
-machine does not matter.
+The file is Parquet (by columns), JSON lines (by texts) or JSON lines of whole records. The process's CPU time
+counts, so that a loaded machine does not matter.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class BatchSender(SourceSender):
 
     @property
     def acknowledgements(self) -> int:
-        """The number of acknowledged batches that the plugin has not been told of."""
+        """The number of acknowledged batches whose `commit_batch` call is due."""
         return len(self.acknowledged_batches)
 
     def forget_places(self, begin: int) -> None:

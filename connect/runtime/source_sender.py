@@ -87,7 +87,7 @@ class SourceSender:
 
     @property
     def acknowledgements(self) -> int:
-        """The number of acknowledged polls that the plugin has not been told of."""
+        """The number of acknowledged polls whose `commit_record` calls are due."""
         return len(self.acknowledged)
 
     def forget_places(self, begin: int) -> None:

@@ -59,7 +59,9 @@ def creation_rules(config: Mapping[str, Any]) -> list[CreationRule]:
     """
     groups = _groups(config)
     if len(set(groups)) < len(groups):
-        raise ConfigError("topic.creation.groups", config["topic.creation.groups"], "Duplicate alias provided.")
+        raise ConfigError(
+            "topic.creation.groups", config["topic.creation.groups"], "Duplicate alias provided."
+        )
     if not any(key.startswith(_PREFIX + "default.") for key in config):
         if any(key.startswith(_PREFIX) for key in config):
             raise ConfigError(

@@ -33,6 +33,9 @@ class HttpSourceTask(SourceTask):
         self._next_at = 0.0
         self._failures = 0
         self._rounds = 0
+        self._value: Any = None
+        self._newest: Any = None
+        self._page: Any = None
 
     def start(self, config: Mapping[str, str]) -> None:
         """Go to the page after the last acknowledged one."""
@@ -49,9 +52,7 @@ class HttpSourceTask(SourceTask):
         self._requester = Requester(self._config)
         self._paging = Paging(self._config)
         self._partition = {"url": shown_url(self._config.url)}
-        self._value: Any = self._config.offset_initial
-        self._newest: Any = None
-        self._page: Any = None
+        self._value = self._config.offset_initial
 
     def try_first_page(self, config: Mapping[str, str]) -> None:
         """Request the first page and read it. Raises ConnectError if that does not work."""

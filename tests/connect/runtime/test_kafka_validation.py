@@ -172,8 +172,8 @@ def test_a_report_has_kafkas_errors(
     assert errors.keys() == expected.keys(), errors
     assert report["error_count"] == len(expected)
     for key, text in expected.items():
-        (told,) = errors[key]
-        assert text in told
+        (error,) = errors[key]
+        assert text in error
     # A start refuses the same configs.
     if expected:
         with pytest.raises(ConfigError):

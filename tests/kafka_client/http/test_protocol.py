@@ -86,14 +86,14 @@ def few(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize(
-    "begun", [b"", b"GET /qu", b"POST /body HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nabc"]
+    "head", [b"", b"GET /qu", b"POST /body HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nabc"]
 )
-async def test_silent_connections_make_room_for_others(few: int, begun: bytes) -> None:
+async def test_silent_connections_make_room_for_others(few: int, head: bytes) -> None:
     async with served() as server:
         silent = []
         for _ in range(5 * few):
             client = await server.connect()
-            client.writer.write(begun)
+            client.writer.write(head)
             silent.append(client)
             assert server.connections <= few
         working = await server.connect()
