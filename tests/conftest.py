@@ -1,7 +1,8 @@
 """Plugins and hooks of every test.
 
 How deep it goes (`depth`), which worker runs it (`distribution`), whether it may be skipped (`no_skips`) or
-passed before (`passed_before`); how many histories there were (`histories`).
+passed before (`passed_before`); what fails (`failures_at_once`); how many histories there were
+(`histories`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ import pytest
 from millstream.zookeeper import class_archive
 from tests.support import depth, distribution, foreign_clients, spark_classes
 
-pytest_plugins = ["tests.support.histories", "tests.support.no_skips", "tests.support.passed_before"]
+pytest_plugins = [
+    "tests.support.failures_at_once",
+    "tests.support.histories",
+    "tests.support.no_skips",
+    "tests.support.passed_before",
+]
 
 depth.set_examples()
 # A folder of the checkout, not of the home of the user who runs the tests.

@@ -30,7 +30,7 @@ from tests.support.waiting import wait_for
 ROWS = 1000
 CARRIERS = ("AA", "B6", "DL", "UA")
 SECONDS = 120.0
-SPARK_SECONDS = 240.0
+SPARK_SECONDS = 480.0
 
 pytestmark = [java.needs_kafka, pytest.mark.timeout(SPARK_SECONDS + SECONDS)]
 

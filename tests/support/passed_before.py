@@ -25,24 +25,19 @@ DEPTH = Path(depth.__file__)
 _left_out = pytest.StashKey[int]()
 
 
-def path() -> Path | None:
-    """Return the file's path, or None if nothing is to be stored or left out."""
-    return Path(text) if (text := os.environ.get(VARIABLE)) else None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that passed before and do the same at every depth."""
-    file = path()
-    if file is None or depth.DEPTH != 1 or not file.exists():
+    # A test may run pytest itself, which is to leave out nothing. Workers of pytest-xdist are started by now.
+    path = os.environ.pop(VARIABLE, None)
+    if not path or depth.DEPTH != 1 or not Path(path).exists():
         return
-    passed = set(file.read_text(encoding="utf-8").splitlines())
-    left = [item for item in items if item.nodeid in passed and not depends_on_depth(item)]
-    config.hook.pytest_deselected(items=left)
-    out = set(left)
-    items[:] = [item for item in items if item not in out]
-    config.stash[_left_out] = len(left)
+    passed = set(Path(path).read_text(encoding="utf-8").splitlines())
+    left_out = {item for item in items if item.nodeid in passed and not depends_on_depth(item)}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+    config.stash[_left_out] = len(left_out)
     if hasattr(config, "workeroutput"):  # in a worker of pytest-xdist
-        config.workeroutput["passed_before"] = len(left)
+        config.workeroutput["passed_before"] = len(left_out)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,7 +49,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Write how many tests were not run again."""
     if count := config.stash.get(_left_out, 0):
-        terminalreporter.write_line(f"{count} tests passed before, by {path()}, and were not run again.")
+        terminalreporter.write_line(f"{count} tests passed in the run before and were not run again.")
 
 
 def depends_on_depth(item: Any) -> bool:
@@ -117,6 +112,6 @@ class _Passed:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Store what passes, in the process that hears of all tests."""
-    file = path()
-    if file is not None and depth.DEPTH < 1 and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Passed(file), "passed_before.stored")
+    path = os.environ.get(VARIABLE)
+    if path and depth.DEPTH < 1 and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Passed(Path(path)), "passed_before.stored")

@@ -178,7 +178,7 @@ def test_bounce(service: ConnectService, name: str, topic: str, is_clean: bool):
 
     def is_flushed() -> bool:
         flushed = service.flushed(sink)
-        return all(max(numbers(flushed, t)) >= max(numbers(committed, t)) for t in range(tasks))
+        return all(max(numbers(flushed, t), default=-1) >= max(numbers(committed, t)) for t in range(tasks))
 
     service.wait_until(is_flushed)
     flushed = service.flushed(sink)
