@@ -94,6 +94,12 @@ class FakeClients:
     def of(self, type, connector):
         return self._client
 
+    def admin(self, connector):
+        return self._client
+
+    def dead_letters(self, connector):
+        return self._client
+
 
 def parts(harness, herder) -> WorkerParts:
     setting = harness.setting()

@@ -1,12 +1,30 @@
 """The HTTP source and sink pass the tests that every plugin passes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from connect.testing.conformance import SinkConformance, SourceConformance
 from plugins.http import HttpSink, HttpSource
+
+
+@pytest.fixture(autouse=True)
+def _closed_clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the connections of tasks that a test abandons, as a crash does."""
+    clients: list[httpx.Client] = []
+
+    class Recorded(httpx.Client):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            clients.append(self)
+
+    monkeypatch.setattr(httpx, "Client", Recorded)
+    yield
+    for client in clients:
+        client.close()
 
 
 class TestSource(SourceConformance):
