@@ -136,7 +136,8 @@ class SinkBatch:
 def transform_error(error: TransformError) -> StageError:
     """Return the StageError for an error of a transform."""
     cause = error.__cause__ or error
-    return StageError(Stage.TRANSFORMATION, f"transform {error.alias}", error.transform, cause)
+    name = f"{error.transform.__module__}.{error.transform.__qualname__}"
+    return StageError(Stage.TRANSFORMATION, f"transform {error.alias}", name, cause)
 
 
 def bounded(part: Part, max_bytes: int) -> Iterator[Part]:

@@ -27,14 +27,18 @@ class TransformError(ConnectError):
     stage: ClassVar[str] = "TRANSFORMATION"
     """The name of the stage in Kafka's error reports (KIP-298)."""
 
-    def __init__(self, alias: str, transform: str, record: SourceRecord | SinkRecord, reason: str) -> None:
+    def __init__(
+        self, alias: str, transform: type[Transform], record: SourceRecord | SinkRecord, reason: str
+    ) -> None:
         place = record.topic
         if isinstance(record, SinkRecord):
             place = f"{record.topic}, partition {record.partition}, offset {record.offset}"
-        super().__init__(f"transform {alias} ({transform}) failed on a record of topic {place}: {reason}")
+        super().__init__(
+            f"transform {alias} ({transform.__name__}) failed on a record of topic {place}: {reason}"
+        )
         self.alias = alias
         self.transform = transform
-        """The name of the transform's class."""
+        """The transform's class."""
         self.record = record
         """The record as it was before the first transform."""
 
@@ -44,7 +48,7 @@ class _Step:
     """A configured transform, with its predicate."""
 
     alias: str
-    transform: str
+    transform: type[Transform]
     apply: _Apply
 
 
@@ -202,7 +206,7 @@ def _step(
         apply = _conditional(apply, condition)
     if isinstance(transform, Configured) and not follows_copy:
         apply = _on_copy(apply)
-    return _Step(declared.alias, type(transform).__name__, apply)
+    return _Step(declared.alias, type(transform), apply)
 
 
 def _on_copy(apply: _Apply) -> _Apply:

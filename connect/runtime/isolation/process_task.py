@@ -50,6 +50,8 @@ _KILL_SECONDS = 1.0
 """How long a process may take to end after its task's own grace."""
 _REQUESTS_MAX = 8
 """Requests about offsets that are answered at one time. A task has two at most."""
+_WORKER_ALONE = frozenset(("config.providers", "exactly.once.source.support"))
+"""Keys of the worker's config that the process must not read: `TaskSpec.transactions` says what it needs."""
 
 
 class ProcessTask(WorkerTask):
@@ -194,7 +196,7 @@ class ProcessTask(WorkerTask):
             config=setting.config,
             connector_config=setting.connector_config,
             # Their variables have been replaced, and what they have become is not to be replaced again.
-            worker={k: v for k, v in setting.worker.raw.items() if k != "config.providers"},
+            worker={k: v for k, v in setting.worker.raw.items() if k not in _WORKER_ALONE},
             is_paused=not self._unpaused.is_set(),
             parent=os.getpid(),
             import_path=list(sys.path),

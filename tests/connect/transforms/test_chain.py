@@ -155,7 +155,7 @@ def test_a_failure_names_transform_and_record() -> None:
     with pytest.raises(TransformError) as raised:
         split_then_suffix().apply([record])
     error = raised.value
-    assert (error.stage, error.alias, error.transform, error.record) == (
+    assert (error.stage, error.alias, error.transform.__name__, error.record) == (
         "TRANSFORMATION",
         "t",
         "Split",

@@ -20,6 +20,7 @@ from connect.api import (
     TopicPartition,
     schema,
 )
+from connect.runtime.json_records import json_batches
 from connect.testing import SinkRun
 from plugins.files import FilesSink, FileStreamSink
 from plugins.files.claims import Claim
@@ -323,7 +324,7 @@ def test_what_a_killed_worker_was_writing_is_removed_by_the_partitions_next_owne
     for partition in (0, 1):
         task = SinkRun(FilesSink, {"path": str(tmp_path)}).task
         task.open([TopicPartition("t", partition)])
-        task.put(records(0, 1, partition))
+        task.put_json(json_batches(records(0, 1, partition)))
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr("plugins.files.sink.os.fsync", fail)
             patch.setattr("pathlib.Path.unlink", lambda path, missing_ok: None)

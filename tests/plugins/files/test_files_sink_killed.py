@@ -1,6 +1,7 @@
 """The files sink under SIGKILL at each of its steps on the disk, and on a disk that is full."""
 
 import errno
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from connect.api import ConnectError, PartitionsFenced, TopicPartition
+from connect.runtime.json_records import json_batches
 from connect.testing import SinkRun
 from plugins.files import FilesSink
 from tests.plugins.files.killed_sink import records
@@ -22,6 +24,15 @@ def numbers(folder):
     """Return the numbers in whole files, in the order of the files."""
     paths = sorted(folder.glob("t/*"))
     return [json.loads(line)["n"] for path in paths for line in path.read_text().splitlines()]
+
+
+class FullFile(io.BytesIO):
+    """A file on a disk without room."""
+
+    def write(self, *_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writelines = write
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -51,7 +62,7 @@ def test_a_full_disk_fails_the_task_and_loses_nothing(tmp_path, monkeypatch, at)
         sink.put(records(3, 6))
         with monkeypatch.context() as patch:
             if at == "write":
-                patch.setattr(sink.task, "_write", full)
+                patch.setattr("plugins.files.sink.Path.open", lambda *_: FullFile())
             else:
                 patch.setattr("os.fsync", full)
             with pytest.raises(ConnectError, match=r"t\+0\+0*3\.jsonl cannot be written: .*No space left"):
@@ -77,7 +88,7 @@ def test_a_commit_in_a_gap_that_compaction_made_after_a_kill(tmp_path):
     sink.task.flush({tp: 10})
     assert numbers(tmp_path) == list(range(8)), "what was committed stays"
     at(sink, 10)
-    sink.task.put(records(10, 14))
+    sink.task.put_json(json_batches(records(10, 14)))
     sink.task.flush({tp: 14})
     assert numbers(tmp_path) == [*range(8), *range(10, 14)]
     sink.task.close([tp])
@@ -94,7 +105,7 @@ def test_files_of_an_earlier_attempt_with_other_cuts_give_way(tmp_path):
     sink = SinkRun(FilesSink, config)
     sink.task.open([tp])
     at(sink, 2)
-    sink.task.put([record for record in records(2, 16) if record.offset in (3, 13, 14)])
+    sink.task.put_json(json_batches([r for r in records(2, 16) if r.offset in (3, 13, 14)]))
     sink.task.flush({tp: 16})
     assert numbers(tmp_path) == [3, 13, 14]
     sink.task.close([tp])
@@ -106,7 +117,7 @@ def test_files_of_an_earlier_topic_and_of_others_stay(tmp_path):
         sink = SinkRun(FilesSink, config)
         sink.task.open([tp])
         at(sink, 0, topic_id)
-        sink.task.put(records(0, 12))
+        sink.task.put_json(json_batches(records(0, 12)))
         sink.task.flush({tp: 12})
         sink.task.close([tp])
     (tmp_path / "t" / "notes.txt").write_text("")
