@@ -29,6 +29,8 @@ _SCALE_UNKNOWN = 127
 """The scale of a NUMERIC column without one, as Confluent's connector has it."""
 _SCALE_LOW = -84
 _EXACT = decimal.Context(prec=2000)
+CONVERSION_ERRORS = (TypeError, ValueError, ArithmeticError, AttributeError, DataError)
+"""Errors of conversions: the value is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,11 @@ def _shape(
     if isinstance(kind, sa.ARRAY):
         return _array(kind, mapping, zone)
     if isinstance(kind, mysql.BIT):
-        return (schema.int8() if (kind.length or 1) == 1 else schema.int64()), None
+        return (schema.int8() if (kind.length or 1) == 1 else schema.int64()), _bits
     if isinstance(kind, (sa.Integer, mysql.YEAR)):
         return _integer(kind), None
     if isinstance(kind, sa.Boolean):
-        return schema.boolean(), None
+        return schema.boolean(), _truth
     if isinstance(kind, sa.Float):
         is_single = isinstance(kind, (sa.REAL, mysql.FLOAT)) and not isinstance(kind, sa.DOUBLE)
         return (schema.float32() if is_single else schema.float64()), float
@@ -83,9 +85,9 @@ def _shape(
     if isinstance(kind, sa.DateTime):
         return schema.timestamp(), utc_conversion(zone_of(kind, zone))
     if isinstance(kind, sa.Date):
-        return schema.date(), None
+        return schema.date(), lambda value: value if type(value) is dt.date else dt.date.fromisoformat(value)
     if isinstance(kind, sa.Time):
-        return schema.time(), lambda value: value.replace(tzinfo=None)
+        return schema.time(), _time
     if isinstance(kind, (sa.LargeBinary, sa.types._Binary)):
         return schema.bytes_(), bytes
     if isinstance(kind, sa.String) and not isinstance(kind, mysql.SET):
@@ -102,6 +104,27 @@ def _array(
     item, convert = shape
     convert = _null_or(convert)
     return schema.array(item.as_optional()), None if convert is None else lambda v: [convert(i) for i in v]
+
+
+def _bits(value: Any) -> int:
+    return int.from_bytes(value, "big") if isinstance(value, bytes) else int(value)
+
+
+def _truth(value: Any) -> bool:
+    if value not in (0, 1):  # as True and False are
+        raise ValueError("it is no boolean")
+    return bool(value)
+
+
+def _time(value: Any) -> dt.time:
+    """Return the time of a day. MariaDB's TIME is a timedelta, which may be below 0 or above a day."""
+    if isinstance(value, str):
+        value = dt.time.fromisoformat(value)
+    if not isinstance(value, dt.timedelta):
+        return value.replace(tzinfo=None)  # type: ignore[no-any-return]
+    if value.days:
+        raise ValueError(f"{value} is no time of a day")
+    return (dt.datetime.min + value).time()
 
 
 def _integer(kind: sa.types.TypeEngine[Any]) -> Schema:
@@ -132,7 +155,7 @@ def _numeric(kind: sa.Numeric[Any], mapping: NumericMapping) -> tuple[Schema, Co
     unit = decimal.Decimal(1).scaleb(-scale)
 
     def exact(value: Any) -> decimal.Decimal:
-        number = decimal.Decimal(value)
+        number = decimal.Decimal(repr(value) if isinstance(value, float) else value)  # SQLite's are floats
         if not number.is_finite():
             raise DataError(f"{number} is no number that Connect's Decimal can hold")
         return _EXACT.quantize(number, unit)
@@ -148,7 +171,9 @@ def zone_of(kind: sa.types.TypeEngine[Any], zone: ZoneInfo) -> ZoneInfo:
 def utc_conversion(zone: ZoneInfo) -> Convert:
     """Return the conversion of a datetime, in `zone` if it has none of its own, to UTC."""
 
-    def to_utc(value: dt.datetime) -> dt.datetime:
+    def to_utc(value: dt.datetime | str) -> dt.datetime:
+        if isinstance(value, str):  # SQLite's are, and what no datetime can hold
+            value = dt.datetime.fromisoformat(value)
         aware = value if value.tzinfo is not None else value.replace(tzinfo=zone)
         return aware.astimezone(dt.UTC)
 

@@ -150,6 +150,10 @@ def open_engine(config: DatabaseConfig, *, read_only: bool = False) -> sa.Engine
     elif backend == "sqlite":
         arguments = {"check_same_thread": False, "timeout": _CONNECT_SECONDS}
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
+    if backend == "postgresql" and read_only:
+        from plugins.jdbc.postgres_dates import read_any_date  # psycopg, only where it is needed
+
+        sa.event.listen(engine, "connect", read_any_date)
     if backend == "sqlite":
         sa.event.listen(engine, "connect", _plain_sqlite)
         # A writer takes its lock first: one that has read before could not wait for it.

@@ -10,13 +10,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from connect.api import DataError, Schema, SourceBatch, schema
+from connect.api import DataError, Schema, SourceBatch, SourceRecord, schema
 from plugins.jdbc.bounds import Bound, Observation
-from plugins.jdbc.columns import schema_of_value, utc_conversion, zone_of
+from plugins.jdbc.columns import CONVERSION_ERRORS, schema_of_value, utc_conversion, zone_of
 from plugins.jdbc.mariadb import MariadbObserver
 from plugins.jdbc.position import EPOCH, Position, floor
 from plugins.jdbc.postgres import PostgresObserver
 from plugins.jdbc.reading import Reading
+from plugins.jdbc.rows import Report, RowConversion
 from plugins.jdbc.selection import Selection, check_position, select_query, select_table, signature
 from plugins.jdbc.source_config import JdbcSourceConfig
 from plugins.jdbc.sqlite import SqliteObserver
@@ -36,15 +37,21 @@ class TableReader:
     """The state of one table: selection, position, bound, and the rows that are being read."""
 
     def __init__(
-        self, name: TableName | None, config: JdbcSourceConfig, offset: Mapping[str, Any] | None
+        self,
+        name: TableName | None,
+        config: JdbcSourceConfig,
+        offset: Mapping[str, Any] | None,
+        report: Report,
     ) -> None:
-        """Create a reader; `name` None reads the config's query."""
-        self._table, self._config = name, config
+        """Create a reader; `name` None reads the config's query. `report` takes rows that do not convert."""
+        self._table, self._config, self._report = name, config, report
         self.name = "query" if name is None else str(name)
         self.partition = {"query": "query"} if name is None else {"table": self.name}
         self._topic = config.topic_prefix + ("" if name is None else name.table)
         self.position: Position | None = None if offset is None else Position.of_offset(offset)
         """The position to commit once all rows so far are acknowledged."""
+        self.has_left_out = False
+        """True if all rows of the last batch were left out: no record has their offset."""
         self.due_at = 0.0
         self._bound = Bound(self.name)
         self._marked: Any = None
@@ -107,7 +114,7 @@ class TableReader:
 
     def _next_statement(self, control: sa.Connection) -> sa.Select[Any] | None:
         selection = self._select(control)
-        query = sa.select(*(each.expression for each in selection.columns)).select_from(selection.source)
+        query = selection.select()
         if self._config.mode == "bulk":
             return query
         bound = self._bound.advance(lambda: self._mark(control), lambda: self._observe(control))
@@ -133,6 +140,7 @@ class TableReader:
             else select_table(control, self._table, self._config)
         )
         positions = check_position(made, self._config, self.name)
+        self._conversion = RowConversion(self.name, made, positions)
         self._id = positions.pop() if self._config.has_id else None
         self._id_index = None if self._id is None else made.index(self._id)
         self._time_columns = [
@@ -151,10 +159,6 @@ class TableReader:
         if all(each.schema is not None for each in made.columns):
             fields = {each.name: each.schema for each in made.columns if each.schema is not None}
             self._schema = schema.struct(fields, name=None if self._table is None else self._table.table)
-        self._names = [each.name for each in made.columns]
-        self._converts = [
-            (i, each.convert) for i, each in enumerate(made.columns) if each.convert is not None
-        ]
         return made
 
     def _mark(self, control: sa.Connection) -> Any:
@@ -231,21 +235,15 @@ class TableReader:
         )
         return sa.literal(local.isoformat(sep=" ", timespec="microseconds"), sa.Text)
 
-    def _records(self, rows: list[Any], following: Any | None) -> SourceBatch:
+    def _records(self, rows: list[Any], following: Any | None) -> SourceBatch | None:
+        """Return the rows that convert, and report the others; None if no row converts."""
         complete = self._complete(rows, following)
-        names, converts = self._names, self._converts
-        values = []
-        for row in rows:
-            value = dict(zip(names, row, strict=True))
-            for index, convert in converts:
-                name = names[index]
-                try:
-                    value[name] = convert(value[name])
-                except (TypeError, ValueError, ArithmeticError) as e:
-                    raise DataError(f"{self.name}.{name}: {value[name]!r} does not convert: {e}") from e
-            values.append(value)
+        values = self._conversion.values(rows, self._leave_out)
         if complete is not None:
             self.position = complete
+        self.has_left_out = not values and self.position is not None
+        if not values:
+            return None
         return SourceBatch(
             self._topic,
             values,
@@ -253,6 +251,10 @@ class TableReader:
             source_offset=None if self.position is None else self.position.offset(),
             value_schema=self._schema or self._schema_of(values),
         )
+
+    def _leave_out(self, row: Any, error: DataError) -> None:
+        value = self._conversion.as_read(row)
+        self._report(SourceRecord(self._topic, value, source_partition=self.partition), error)
 
     def _complete(self, rows: list[Any], following: Any | None) -> Position | None:
         """Return the last position before which no row is missing: among equal times only the last one is."""
@@ -276,9 +278,13 @@ class TableReader:
         for index, convert in self._time_columns:
             value = row[index]
             if value is not None:
-                moment: dt.datetime = convert(
-                    dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-                )
+                try:
+                    moment: dt.datetime = convert(value)
+                except CONVERSION_ERRORS as e:
+                    raise DataError(
+                        f"{self.name}: the timestamp {value!r} is no position: {e}; correct the row, or "
+                        "leave it out with timestamp.initial or a query"
+                    ) from e
                 return moment
         raise DataError(f"{self.name}: a row has no timestamp")
 

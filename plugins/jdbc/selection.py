@@ -41,6 +41,16 @@ class Selection:
     increments: list[str] = field(default_factory=list)
     """Names of columns that the database numbers."""
 
+    def select(self) -> sa.Select[Any]:
+        """Return the SELECT of all columns, whose values are the driver's.
+
+        SQLAlchemy would convert the values of many rows at once, and fail for all of them.
+        """
+        expressions: list[Any] = [
+            sa.type_coerce(each.expression, sa.types.NullType()) for each in self.columns
+        ]
+        return sa.select(*expressions).select_from(self.source)
+
     def element(self, name: str, key: str) -> sa.ColumnElement[Any]:
         """Return the SQL column `name`, if need be ignoring case.
 

@@ -44,7 +44,7 @@ class JdbcSourceTask(SourceTask):
         else:
             names = [TableName(*pair) for pair in json.loads(config.get(_TABLES, "[]"))]
         for name in names:
-            self._readers.append(TableReader(name, self._config, self._offset(name)))
+            self._readers.append(TableReader(name, self._config, self._offset(name), self.context.report))
 
     def _offset(self, name: TableName | None) -> dict[str, Any] | None:
         """Return the committed offset, also one that Confluent's connector has stored."""
@@ -75,6 +75,15 @@ class JdbcSourceTask(SourceTask):
                         return batch
                 self._readers.rotate(-1)
             return None
+
+    def update_offsets(self) -> list[tuple[dict[str, str], dict[str, int]]]:
+        """Return the positions behind batches of which no row became a record."""
+        offsets = []
+        for reader in self._readers:
+            if reader.has_left_out and reader.position is not None:
+                offsets.append((reader.partition, reader.position.offset()))
+            reader.has_left_out = False
+        return offsets
 
     def _poll_table(self, reader: TableReader) -> SourceBatch | None:
         try:
