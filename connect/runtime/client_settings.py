@@ -20,6 +20,8 @@ Role = Literal["admin", "producer", "consumer"]
 
 
 BOOTSTRAP = "bootstrap.servers"
+_AHEAD_BYTES_MAX = 64 << 20
+"""The consumer's own bound on the bytes that it fetches ahead."""
 
 
 def is_client_key(key: str) -> bool:
@@ -107,9 +109,16 @@ def consumer_settings(worker: Mapping[str, Any], connector: Mapping[str, Any]) -
 
 
 def consumer_arguments(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Consumer` for a sink task; as in Kafka, it starts at the earliest offset."""
+    """Return the arguments of `Consumer` for a sink task; as in Kafka, it starts at the earliest offset.
+
+    `fetch.max.bytes` bounds what the consumer fetches ahead too, so that it bounds the memory of a task whose
+    target is slow.
+    """
     properties = _layered("consumer", worker, connector, {"auto.offset.reset": "earliest"})
-    return _with_warnings(properties, CONSUMER, ("group.id",)).consumer()
+    arguments = _with_warnings(properties, CONSUMER, ("group.id",)).consumer()
+    if "fetch_max_bytes" in arguments:
+        arguments["buffer_max_bytes"] = min(max(arguments["fetch_max_bytes"], 1), _AHEAD_BYTES_MAX)
+    return arguments
 
 
 def put_records_max(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> int | None:

@@ -85,6 +85,13 @@ def test_an_error_names_the_key_as_the_connector_has_it():
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize(("size", "ahead"), [(2_000_000, 2_000_000), (0, 1), (1 << 30, 64 << 20)])
+def test_a_sink_fetches_no_more_ahead_than_one_fetch_may_have(size: int, ahead: int):
+    arguments = consumer_arguments({}, {"consumer.override.fetch.max.bytes": str(size)})
+    assert arguments["fetch_max_bytes"] == size
+    assert arguments["buffer_max_bytes"] == ahead
+
+
 def test_what_has_no_effect_is_said(caplog):
     worker = {**LOGIN, "consumer.key.deserializer": "x", "producer.acks": "all", "group.id": "g"}
     connector = {"consumer.override.max.poll.records": "1", "consumer.override.fetch.min.byte": "1"}

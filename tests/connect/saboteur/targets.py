@@ -67,7 +67,7 @@ class Target:
         return len(self._lines("tries"))
 
     @property
-    def taken(self) -> list[int]:
+    def keys(self) -> list[int]:
         """The keys of the records taken so far."""
         return [int(line) for line in self._lines("taken")]
 
