@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from kafka_client import Admin, BatchFetcher, BatchProducer, Client, NewTopic, TopicPartition
 from tests.connect.kafka_workers.plugins import ErrantSink, FaultyPassthrough, MonitorableSink, reference
 from tests.connect.kafka_workers.worker_script import STRING, WorkerScript
@@ -61,12 +59,6 @@ async def headers_of(kit: Any, topic: str) -> list[tuple[bytes | None, bytes | N
                     for _, _, key, value, headers in fetched.records():
                         rows.append((key, value, {name: text.decode() for name, text in headers}))
     return rows
-
-
-@pytest.fixture
-def name(worker: WorkerScript, topic: str):
-    yield f"sink-{topic}"
-    worker.delete(f"sink-{topic}")
 
 
 async def test_a_sink_skips_retries_and_writes_dead_letters_with_headers(worker, kit, topic, name):
