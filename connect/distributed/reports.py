@@ -21,7 +21,8 @@ class StatusReports:
         self._store = store
         self._worker_id = worker_id
         self._generation = generation
-        self._stored: dict[Unit, tuple[State, str | None]] = {}
+        self._stored: dict[str, dict[Unit, StoredStatus]] = {}
+        """The last status of each unit that runs here, by connector."""
 
     def connector(self, connector: WorkerConnector) -> None:
         """Store the status of a connector itself, if it changed."""
@@ -30,9 +31,9 @@ class StatusReports:
     def tasks(self, connector: WorkerConnector) -> None:
         """Store the statuses of a connector's tasks that changed."""
         numbers = {task.setting.task_id for task in connector.tasks}
-        for unit in [unit for unit in self._stored if unit.connector == connector.name]:
-            if not unit.is_connector and unit.task not in numbers:
-                del self._stored[unit]
+        stored = self._stored.get(connector.name, {})
+        for unit in [unit for unit in stored if not unit.is_connector and unit.task not in numbers]:
+            self._forget(unit)
         for task in connector.tasks:
             unit = Unit(connector.name, task.setting.task_id)
             self._report(unit, task.status, task.version or connector.version)
@@ -61,12 +62,17 @@ class StatusReports:
             self._store.delete(name, task)
         self._store.delete(name)
 
+    def again(self) -> None:
+        """Store all statuses of this worker again, because the store has lost some."""
+        for unit, stored in [each for units in self._stored.values() for each in units.items()]:
+            self._store.put_safe(unit.connector, stored, None if unit.is_connector else unit.task)
+
     def _report(self, unit: Unit, status: Status, version: str | None) -> None:
-        current = (status.state, status.trace)
-        before = self._stored.get(unit)
-        if current == before or (before is None and status.state is State.UNASSIGNED):
+        before = self._stored.get(unit.connector, {}).get(unit)
+        if before is None and status.state is State.UNASSIGNED:
             return
-        self._put(unit, *current, version)
+        if before is None or (before.state, before.trace) != (status.state.value, status.trace):
+            self._put(unit, status.state, status.trace, version)
 
     def _put(self, unit: Unit, state: State, trace: str | None, version: str | None) -> None:
         task = None if unit.task == CONNECTOR else unit.task
@@ -82,6 +88,12 @@ class StatusReports:
         else:
             self._store.put(unit.connector, stored, task)
         if state is State.UNASSIGNED:
-            self._stored.pop(unit, None)
+            self._forget(unit)
         else:
-            self._stored[unit] = (state, trace)
+            self._stored.setdefault(unit.connector, {})[unit] = stored
+
+    def _forget(self, unit: Unit) -> None:
+        stored = self._stored.get(unit.connector, {})
+        stored.pop(unit, None)
+        if not stored:
+            self._stored.pop(unit.connector, None)

@@ -40,6 +40,8 @@ class DistributedService(HerderService):
                 "Worker was unable to handle this request and may be unable to handle other requests: the "
                 "group's coordinator is silent for longer than session.timeout.ms"
             )
+        if (problem := self._worker.lost_configs.problem()) is not None:
+            return "unhealthy", problem
         if group.assignment is None:
             return "starting", "Worker is still starting up: it joins its group."
         return "healthy", "Worker has completed startup and is ready to handle requests."

@@ -23,10 +23,11 @@ from connect.distributed.exactly_once import ExactlyOnce
 from connect.distributed.fencing import ZombieFencing
 from connect.distributed.load_meter import LoadMeter, Usage
 from connect.distributed.local_runs import LocalRuns
+from connect.distributed.lost_configs import LostConfigs
 from connect.distributed.membership import WorkerGroup
 from connect.distributed.plans import PlanSender, Request
 from connect.distributed.reports import StatusReports
-from connect.distributed.signatures import new_key
+from connect.distributed.session_keys import SessionKeys
 from connect.errors import MillstreamError, Rebalancing
 from connect.group import Unit
 from connect.group.load_report import LoadReport
@@ -54,13 +55,11 @@ from connect.stores import (
     StatusTopic,
     TopicUse,
 )
-from connect.stores.config_records import SESSION_KEY
 from kafka_client import Admin, Client
 from kafka_client.metrics.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 _FLUSH_SECONDS = 5.0
-_KEY_RETRY_MS = 1_000
 
 
 class DistributedWorker:
@@ -98,13 +97,24 @@ class DistributedWorker:
         self._request = request
         self._on_failed = on_failed
         self._local = LocalRuns(self.herder)
+        self.lost_configs = LostConfigs(
+            self.herder,
+            is_leader=lambda: self.group.is_leader,
+            read_to_end=lambda: self._configs.read_to_end(),
+            write=self._write,
+        )
         self._connectors: dict[str, WorkerConnector] = {}
         self._tasks: dict[str, WorkerConnector] = {}
         self._checked: dict[str, CheckedConfig] = {}
         self._startings = Startings()
         self._meter = LoadMeter()
         self._closing = AsyncExitStack()
-        self._key_due = asyncio.Event()
+        self._keys = SessionKeys(
+            config,
+            self.herder,
+            may_rotate=lambda: self.group.is_leader and self.group.is_signed,
+            write=self.write,
+        )
         self._is_following = False
         """True once the topics are read: requests before that are of another time."""
         tell_unused([DistributedConfig, RestConfig], config)
@@ -130,7 +140,7 @@ class DistributedWorker:
         exactly_once = config.exactly_once_source_enabled
         self.offsets = await OffsetTopics.open(client, config.offset_topic(), exactly_once=exactly_once)
         stack.push_async_callback(self.offsets.close)
-        self.statuses = await StatusTopic.open(client, config.status_topic())
+        self.statuses = await StatusTopic.open(client, config.status_topic(), self._statuses_lost)
         stack.push_async_callback(self.statuses.close)
         self._configs = await ConfigTopic.open(
             client,
@@ -138,6 +148,7 @@ class DistributedWorker:
             self._read,
             transactional_id=config.leader_transactional_id,
             isolation_level="read_committed" if exactly_once else "read_uncommitted",
+            on_lost=self.lost_configs.note_loss,
         )
         stack.push_async_callback(self._configs.close)
         self._forget_requests()
@@ -173,7 +184,10 @@ class DistributedWorker:
         )
         stack.push_async_callback(self._plans.close)
         stack.push_async_callback(self.group.close)
-        self._rotating = asyncio.create_task(self._rotate_keys(), name="session keys")
+        self._restoring = asyncio.create_task(self.lost_configs.run(), name="lost configs")
+        stack.callback(self._restoring.cancel)
+        self._keys.note_first()
+        self._rotating = asyncio.create_task(self._keys.run(), name="session keys")
         stack.callback(self._rotating.cancel)
         self._is_following = True
         await self.group.start()
@@ -215,8 +229,7 @@ class DistributedWorker:
             for task in self.statuses.tasks(name):
                 if task >= count:
                     self.statuses.delete(name, task)
-        if self.herder.config.session_key is None:
-            self._key_due.set()
+        self._keys.wake()
         for unit, reason in self.group.unplaced().items():
             self._reports.unplaced(unit, reason)
 
@@ -266,8 +279,11 @@ class DistributedWorker:
         its group.
         """
         records = list(records)
-        if not records:
-            return
+        if records:
+            async with self.lost_configs.writing():
+                await self._write(records)
+
+    async def _write(self, records: Sequence[ConfigRecord]) -> None:
         try:
             await self._configs.write(records)
         except PrivilegedWriteError as e:
@@ -292,6 +308,8 @@ class DistributedWorker:
     def _read(self, records: Sequence[ConfigRecord]) -> None:
         """Take records that were read from the config topic."""
         changed = self.herder.read(records)
+        self.lost_configs.note(records)
+        self._keys.note()
         if not self._is_following:
             return
         for name in changed:
@@ -402,6 +420,13 @@ class DistributedWorker:
         if name in self._tasks:
             self._reports.tasks(self._tasks[name])
 
+    def _statuses_lost(self, partition: int) -> None:
+        """Store the statuses of what runs here again, and the topics that it uses."""
+        if self._is_following:
+            self._reports.again()
+            for use in [use for name in self._tasks for use in self.statuses.topics(name)]:
+                self.statuses.put_topic(use)
+
     def _note_topic(self, connector: str, task: int, topic: str) -> None:
         """Store that a connector uses a topic, unless it is stored (KIP-558)."""
         if all(use.topic != topic for use in self.statuses.topics(connector)):
@@ -409,36 +434,6 @@ class DistributedWorker:
             self.statuses.put_topic(
                 TopicUse(topic=topic, connector=connector, task=task, discovered_ms=discovered_ms)
             )
-
-    # --- keys ---
-
-    async def _rotate_keys(self) -> None:
-        """Replace the session key when its time is over, if this worker leads a group that signs."""
-        ttl = self.config.inter_worker_key_ttl_ms
-        while True:
-            key = self.herder.config.session_key
-            age = ttl if key is None else time.time() * 1000 - key.created_ms
-            if age >= ttl and self.group.is_leader and self.group.is_signed:
-                try:
-                    await self._write_key()
-                    continue
-                except (MillstreamError, TimeoutError) as e:
-                    _log.warning("the session key is not replaced yet: %r", e)
-            self._key_due.clear()
-            try:
-                async with asyncio.timeout(max(ttl - age, min(ttl, _KEY_RETRY_MS)) / 1000):
-                    await self._key_due.wait()
-            except TimeoutError:
-                pass
-
-    async def _write_key(self) -> None:
-        config = self.config
-        key = new_key(
-            config.inter_worker_key_generation_algorithm,
-            config.inter_worker_key_size,
-            int(time.time() * 1000),
-        )
-        await self.write([(SESSION_KEY, key.value())])
 
     def _fail(self, error: BaseException) -> None:
         _log.error("the worker's membership in %s has ended: %r", self.config.group_id, error)

@@ -121,6 +121,14 @@ class ConfigState:
         """Return True if task configs were committed after the last fencing of zombies (KIP-618)."""
         return connector in self._pending_fencing
 
+    def note_loss(self) -> None:
+        """Take note that the topic has lost records, and that those it still has are applied again.
+
+        A commit without its task configs commits those that were committed before.
+        """
+        for name, tasks in self._tasks.items():
+            self._uncommitted[name] = {**dict(enumerate(tasks)), **self._uncommitted.get(name, {})}
+
     def _set_connector(self, name: str, value: Mapping[str, Any] | None) -> str:
         if value is None:
             self._remove(name)
@@ -129,12 +137,19 @@ class ConfigState:
         return name
 
     def _remove(self, name: str) -> None:
-        """Remove a connector but for its target state, whose key is deleted with the connector's."""
+        """Remove a connector but for its target state, whose key is deleted with the connector's.
+
+        The count of its fenced tasks stays: tasks of a connector that is created again under this name have to
+        fence those of the deleted one (KIP-618).
+        """
         self.connectors.pop(name, None)
         self._task_counts.pop(name, None)
         self._tasks.pop(name, None)
         self._uncommitted.pop(name, None)
         self._planned_with.pop(name, None)
+        self._incomplete.discard(name)
+        self._generations.pop(name, None)
+        self._pending_fencing.discard(name)
 
     def _set_task(self, task: str, value: Mapping[str, Any] | None) -> None:
         name, separator, number = task.rpartition("-")

@@ -13,7 +13,14 @@ from collections.abc import Iterable, Sequence
 from connect.errors import NotFound
 from connect.herder.config_state import ConfigState, Properties
 from connect.herder.runs import ConnectorRun, Runs, TargetState, TaskRun
-from connect.stores.config_records import COMMIT, CONNECTOR, TARGET_STATE, TASK, ConfigRecord
+from connect.stores.config_records import (
+    COMMIT,
+    CONNECTOR,
+    TARGET_STATE,
+    TASK,
+    TASK_COUNT,
+    ConfigRecord,
+)
 
 __all__ = ["ConfigRecord", "Herder"]
 
@@ -105,6 +112,27 @@ class Herder:
         self._restarts.update((name, number) for number in numbers)
         if connector:
             self._restarts[name, _CONNECTOR_ITSELF] += 1
+
+    def records_beyond(self, name: str, stored: ConfigState) -> list[ConfigRecord]:
+        """Return the records of a connector that `stored` lacks; `stored` has only records that were read.
+
+        Task configs that the connector's config is newer than are left out: they are about to be committed.
+        """
+        config, target = self.config.connectors[name], self.config.target(name)
+        records: list[ConfigRecord] = []
+        if stored.target(name) is not target:
+            records.append(_target_record(name, target))
+        if name not in stored.connectors:
+            records.append((CONNECTOR + name, {"properties": dict(config)}))
+        tasks = self.config.task_configs(name)
+        if self.config.planned_with(name) == config and stored.task_configs(name) != tasks:
+            records += self._task_records(name, tasks)
+        count = self.config.fenced_task_count(name)
+        if count is not None and (stored.fenced_task_count(name) != count or COMMIT + name in dict(records)):
+            # A count before a commit leaves the commit's tasks to be fenced, a count behind it does not.
+            fenced: ConfigRecord = (TASK_COUNT + name, {"task-count": count})
+            records.insert(0 if self.config.is_pending_fencing(name) else len(records), fenced)
+        return records
 
     def _task_records(self, name: str, configs: Sequence[Properties]) -> list[ConfigRecord]:
         records: list[ConfigRecord] = [

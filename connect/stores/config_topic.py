@@ -59,17 +59,26 @@ class ConfigTopic:
         *,
         transactional_id: str | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
+        on_lost: Callable[[], None] = lambda: None,
     ) -> ConfigTopic:
         """Read the topic whole. `on_records` gets all of its records, then those that follow.
 
         With `transactional_id` (`connect-cluster-<group>`, where `exactly.once.source.support` is preparing
         or enabled), `claim` comes before the first `write`. Where it is enabled, `isolation_level` is
-        read_committed. Raises ConfigError if the topic has several partitions, and what
+        read_committed. `on_lost` is called if the topic has lost records: all that it still has are given to
+        `on_records` again. Raises ConfigError if the topic has several partitions, and what
         `InternalTopic.ensure` raises.
         """
         store = cls(on_records, topic.name)
         single = replace(topic, partitions=1)
-        store._log = await TopicLog.open(client, single, store._read, isolation_level=isolation_level)
+
+        def lost(partition: int) -> None:
+            store.offset = NO_OFFSET
+            on_lost()
+
+        store._log = await TopicLog.open(
+            client, single, store._read, isolation_level=isolation_level, on_lost=lost
+        )
         if store._log.partition_count != 1:
             await store._log.close()
             raise ConfigError(

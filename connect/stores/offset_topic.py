@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect.stores.internal_topic import InternalTopic
 from connect.stores.offset_keys import normal_form
@@ -17,7 +17,9 @@ class _Stored:
     """The value of one spelling of a key, and where it stands in the topic."""
 
     value: bytes | None
+    partition: int
     offset: int
+    """-1: the topic has lost the record."""
     timestamp: int
     is_read: bool
     """False for what was put, and not read back yet."""
@@ -48,6 +50,7 @@ class OffsetTopic:
             topic,
             store._read,
             isolation_level="read_committed" if exactly_once else "read_uncommitted",
+            on_lost=store._lost,
         )
         return store
 
@@ -102,7 +105,7 @@ class OffsetTopic:
             first, is_read = firsts[partition], self._log.position(partition) >= firsts[partition] + len(part)
             for spelling, value in part:
                 if not is_read:
-                    self._set(spelling, _Stored(value, first, now, is_read=False))
+                    self._set(spelling, _Stored(value, partition, first, now, is_read=False))
 
     async def refresh(self) -> None:
         """Read what others have stored until now."""
@@ -119,7 +122,15 @@ class OffsetTopic:
 
     def _read(self, records: list[LogRecord]) -> None:
         for record in records:
-            self._set(record.key, _Stored(record.value, record.offset, record.timestamp, is_read=True))
+            stored = _Stored(record.value, record.partition, record.offset, record.timestamp, is_read=True)
+            self._set(record.key, stored)
+
+    def _lost(self, partition: int) -> None:
+        """Keep the offsets that a partition has lost, until there are newer ones."""
+        for spellings in self._stored.values():
+            for spelling, stored in spellings.items():
+                if stored.partition == partition:
+                    spellings[spelling] = replace(stored, offset=-1)
 
     def _set(self, spelling: bytes, stored: _Stored) -> None:
         normal = normal_form(spelling)

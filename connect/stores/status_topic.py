@@ -15,7 +15,7 @@ from connect.stores import json_documents
 from connect.stores.internal_topic import InternalTopic
 from connect.stores.status import StoredStatus, TopicUse
 from connect.stores.status_table import StatusTable, status_key, topic_key
-from connect.stores.topic_log import LogRecord, TopicLog
+from connect.stores.topic_log import LogRecord, OnLost, TopicLog
 from kafka_client import Client
 from kafka_client.cluster.cluster import is_retriable
 from kafka_client.errors import MillstreamError
@@ -50,10 +50,18 @@ class StatusTopic:
         self._sender: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, client: Client, topic: InternalTopic) -> StatusTopic:
-        """Read the topic whole. Raises what `InternalTopic.ensure` raises."""
+    async def open(
+        cls, client: Client, topic: InternalTopic, on_lost: OnLost = lambda partition: None
+    ) -> StatusTopic:
+        """Read the topic whole. Raises what `InternalTopic.ensure` raises.
+
+        `on_lost` is called with the number of a partition that has lost records. What this store has read
+        stays, until it reads something newer.
+        """
         store = cls()
-        store._log = await TopicLog.open(client, topic, store._read, delivery_timeout_ms=ATTEMPT_MS)
+        store._log = await TopicLog.open(
+            client, topic, store._read, delivery_timeout_ms=ATTEMPT_MS, on_lost=on_lost
+        )
         store._sender = asyncio.create_task(store._send_waiting(), name=f"send {topic.name}")
         return store
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from connect.stores.internal_topic import InternalTopic
+from connect.stores.topic_loss import TopicLoss
 from kafka_client import (
     NO_TIMEOUT_MS,
     Admin,
@@ -21,7 +22,7 @@ from kafka_client import (
     IsolationLevel,
     TopicPartition,
 )
-from kafka_client.errors import MillstreamError, UnreadableBatch
+from kafka_client.errors import MillstreamError, OffsetOutOfRange, UnreadableBatch
 from kafka_client.fetcher.offsets import EARLIEST
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,10 @@ BUFFER_BYTES = 8 * 1024 * 1024
 """Bytes that wait to be read or to be sent, each."""
 PART_RECORDS = 1000
 """Records that `on_records` gets in one call; between two calls the loop does other work."""
+_LOOK_MS = 500
+"""How often a log that has no new records is looked at for lost ones."""
+_SHORT_SECONDS = 0.05
+"""How long to wait before the ends of a log are asked for again that is shorter than what was read."""
 
 Pair: TypeAlias = tuple[bytes, bytes | None]
 """Key and value; None deletes the key."""
@@ -48,12 +53,19 @@ class LogRecord:
 
 OnRecords: TypeAlias = Callable[[list[LogRecord]], None]
 
+OnLost: TypeAlias = Callable[[int], None]
+"""Takes the number of a partition that has lost records."""
+
 
 class TopicLog:
     """A topic that is read whole and followed. Open it with `await TopicLog.open(...)`, and `close` it.
 
     It reads on while brokers are away. `on_records` gets the records of a partition in order, each once. It
     must not raise: what it does not take is logged, and not given again.
+
+    A topic may lose records that were read: it was deleted and made again, its records were deleted, or its
+    log was truncated. Then `on_lost` is called, and the partition is read again from its start. So Kafka
+    Connect's `auto.offset.reset` is earliest.
     """
 
     def __init__(
@@ -63,12 +75,16 @@ class TopicLog:
         partitions: int,
         on_records: OnRecords,
         fetcher: BatchFetcher,
+        on_lost: OnLost,
     ) -> None:
         self.topic = topic
         self.partition_count = partitions
         self._client = client
         self._on_records = on_records
+        self._on_lost = on_lost
         self._fetcher = fetcher
+        self._loss = TopicLoss()
+        self._losses = 0
         self._tps = [TopicPartition(topic.name, number) for number in range(partitions)]
         self._positions = dict.fromkeys(self._tps, 0)
         self._advanced = asyncio.Event()
@@ -87,6 +103,7 @@ class TopicLog:
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
         delivery_timeout_ms: int = NO_TIMEOUT_MS,
+        on_lost: OnLost = lambda partition: None,
     ) -> TopicLog:
         """Create the topic if it is missing, and read it to its end.
 
@@ -97,9 +114,9 @@ class TopicLog:
             client,
             isolation_level=isolation_level,
             buffer_max_bytes=BUFFER_BYTES,
-            auto_offset_reset="earliest",
+            auto_offset_reset="none",  # what is outside the log is noticed here
         )
-        log = cls(client, topic, partitions, on_records, fetcher)
+        log = cls(client, topic, partitions, on_records, fetcher, on_lost)
         log._delivery_timeout_ms = delivery_timeout_ms
         log._closing.push_async_callback(fetcher.close)
         fetcher.assign(dict.fromkeys(log._tps, EARLIEST))
@@ -150,14 +167,24 @@ class TopicLog:
         With read_committed this waits for transactions that are open at the call (KIP-618). Raises
         RequestTimedOut or ConnectionClosed if the brokers do not tell the topic's ends.
         """
+        while not await self._is_read_to_end():
+            pass
+
+    async def _is_read_to_end(self) -> bool:
+        """Read up to the ends at the call; return False if the log has lost records meanwhile."""
+        losses, before = self._losses, dict(self._positions)
         admin = Admin(self._client)
         ends = await admin.list_offsets(dict.fromkeys(self._tps, "latest"))
         starts = await admin.list_offsets(dict.fromkeys(self._tps, "earliest"))
+        if any(end.offset < before[tp] for tp, end in ends.items()):
+            await asyncio.sleep(_SHORT_SECONDS)
+            return False
         # Of a partition whose records are all deleted, there is nothing to be read.
         behind = {tp: end.offset for tp, end in ends.items() if end.offset > starts[tp].offset}
-        while any(self._positions[tp] < end for tp, end in behind.items()):
+        while self._losses == losses and any(self._positions[tp] < end for tp, end in behind.items()):
             self._advanced.clear()
             await self._advanced.wait()
+        return self._losses == losses
 
     async def close(self) -> None:
         """Stop following; what is being sent and not acknowledged fails with ConnectionClosed."""
@@ -182,16 +209,58 @@ class TopicLog:
         backoff = self._client.backoff()
         while True:
             try:
-                for fetched in await self._fetcher.fetch():
-                    await self._take(fetched)
-                    self._positions[fetched.tp] = fetched.next_offset
-                    self._advanced.set()
+                batches = await self._fetcher.fetch(timeout_ms=_LOOK_MS)
+                cut = self._look_for_losses()
+                for fetched in batches:
+                    if fetched.tp not in cut:
+                        await self._take(fetched)
+                        self._positions[fetched.tp] = fetched.next_offset
+                        self._advanced.set()
                 backoff.reset()
             except MillstreamError as e:
-                _log.warning("topic %s cannot be read, trying again: %s", self.topic.name, e)
-                await asyncio.sleep(backoff.next())
+                if not self._look_for_losses() and not isinstance(e, OffsetOutOfRange):
+                    _log.warning("topic %s cannot be read, trying again: %s", self.topic.name, e)
+                    await asyncio.sleep(backoff.next())
                 for tp in self._fetcher.failures():
                     self._fetcher.seek(tp, self._fetcher.position(tp))
+
+    def _look_for_losses(self) -> Collection[TopicPartition]:
+        """Begin again with the partitions that have lost records since the last look, and return them."""
+        metadata = self._client.cached_metadata.topics.get(self.topic.name)
+        if metadata is not None and self._loss.is_other_topic(metadata.topic_id):
+            self._begin_again(self._tps, "it was deleted and made again")
+            return self._tps
+        fetcher, failures = self._fetcher, self._fetcher.failures()
+        outside = [tp for tp in self._tps if isinstance(failures.get(tp), OffsetOutOfRange)]
+        cut = [
+            tp
+            for tp in self._tps
+            if tp not in outside and self._loss.is_cut(tp, fetcher.log_start_offset(tp), self._positions[tp])
+        ]
+        if outside:
+            self._begin_again(outside, str(failures[outside[0]]))
+        if cut:
+            self._begin_again(cut, "records were deleted from its start")
+        return {*outside, *cut}
+
+    def _begin_again(self, tps: Sequence[TopicPartition], reason: str) -> None:
+        """Read partitions again from their starts."""
+        _log.error(
+            "topic %s (%s) has lost %s that this worker had read, in partition %s: %s. It is read again "
+            "from its start; what is lost stays in this worker's memory until the worker ends",
+            self.topic.name,
+            self.topic.setting,
+            self.topic.purpose,
+            ", ".join(str(tp.partition) for tp in tps),
+            reason,
+        )
+        self._loss.forget_starts(tps)
+        self._losses += 1
+        for tp in tps:
+            self._positions[tp] = 0
+            self._fetcher.seek(tp, EARLIEST)
+            self._on_lost(tp.partition)
+        self._advanced.set()
 
     async def _take(self, fetched: Fetched) -> None:
         partition = fetched.tp.partition

@@ -153,3 +153,74 @@ async def test_a_broker_that_is_away_is_waited_for(tmp_path, topic: InternalTopi
             await sending
             await until(lambda: [r.key for r in records] == [b"a", b"b"])
             await log.close()
+
+
+async def write(client: Client, name: str, *keys: bytes) -> None:
+    async with Producer(client) as producer:
+        for key in keys:
+            await producer.send_and_wait(name, b"1", key=key)
+
+
+async def make_again(client: Client, name: str) -> None:
+    await Admin(client).delete_topics([name])
+    await Admin(client).create_topics([NewTopic(name, 1, 1, {"cleanup.policy": "compact"})])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5], ids="{} records in the new topic".format)
+async def test_a_topic_that_was_made_again_is_read_from_its_start(
+    logd: LogdProcess, topic: InternalTopic, caplog, count: int
+):
+    """Fewer records than were read, as many, or more: their offsets alone do not show it."""
+    records: list[LogRecord] = []
+    lost: list[int] = []
+    async with Client(logd.bootstrap) as client, Client(logd.bootstrap) as other:
+        log = await TopicLog.open(client, topic, records.extend, on_lost=lost.append)
+        await log.send([(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
+        await log.read_to_end()
+        records.clear()
+        await make_again(other, topic.name)
+        keys = [b"new-%d" % number for number in range(count)]
+        await write(other, topic.name, *keys)
+        await until(lambda: lost and [r.key for r in records] == keys)
+        assert lost == [0]
+        assert f"topic {topic.name} (config.storage.topic) has lost connector configurations" in caplog.text
+        await log.send([(b"last", b"1")])
+        await log.read_to_end()
+        assert [r.key for r in records] == [*keys, b"last"]
+        assert log.position(0) == count + 1
+        await log.close()
+
+
+async def test_a_write_to_a_topic_made_again_is_read_back_at_once(logd: LogdProcess, topic: InternalTopic):
+    """The positions of the old topic are not taken for those of the new one."""
+    records: list[LogRecord] = []
+    async with Client(logd.bootstrap) as client, Client(logd.bootstrap) as other:
+        log = await TopicLog.open(client, topic, records.extend)
+        await log.send([(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
+        await log.read_to_end()
+        await make_again(other, topic.name)
+        await log.send([(b"new", b"1")])
+        await log.read_to_end()
+        assert records[-1].key == b"new"
+        await log.close()
+
+
+@pytest.mark.parametrize("before", [1, -1], ids=["some", "all"])
+async def test_deleted_records_are_noticed_and_the_others_read_again(
+    client: Client, topic: InternalTopic, caplog, before: int
+):
+    records: list[LogRecord] = []
+    lost: list[int] = []
+    log = await TopicLog.open(client, topic, records.extend, on_lost=lost.append)
+    await log.send([(b"a", b"1"), (b"b", b"1")])
+    await log.read_to_end()
+    records.clear()
+    admin = Admin(client)
+    await admin.incremental_alter_configs(topic.name, {"cleanup.policy": "delete"})
+    await admin.delete_records({TopicPartition(topic.name, 0): before})
+    await log.send([(b"c", b"1")])
+    await log.read_to_end()
+    left = [b"b", b"c"] if before == 1 else [b"c"]
+    await until(lambda: lost == [0] and [r.key for r in records][-len(left) :] == left)
+    assert "records were deleted from its start" in caplog.text
+    await log.close()
