@@ -139,8 +139,8 @@ class ConfigState:
     def _remove(self, name: str) -> None:
         """Remove a connector but for its target state, whose key is deleted with the connector's.
 
-        The count of its fenced tasks stays: tasks of a connector that is created again under this name have to
-        fence those of the deleted one (KIP-618).
+        What fencing goes by stays, as in Kafka (KIP-618): a connector that is created again under this name
+        has to fence the deleted one's tasks, and none of its plans may have the generation of an older one.
         """
         self.connectors.pop(name, None)
         self._task_counts.pop(name, None)
@@ -148,8 +148,6 @@ class ConfigState:
         self._uncommitted.pop(name, None)
         self._planned_with.pop(name, None)
         self._incomplete.discard(name)
-        self._generations.pop(name, None)
-        self._pending_fencing.discard(name)
 
     def _set_task(self, task: str, value: Mapping[str, Any] | None) -> None:
         name, separator, number = task.rpartition("-")

@@ -92,6 +92,38 @@ def test_a_deleted_connector_leaves_nothing():
     )
 
 
+def test_a_connector_created_again_lacks_no_task_configs_of_the_deleted_one():
+    state = state_of(("connector-a", config()), ("task-a-1", config(n="1")), ("commit-a", {"tasks": 2}))
+    assert state.incomplete() == {"a"}
+    state.apply("connector-a", None)
+    assert (state.is_incomplete("a"), state.incomplete()) == (False, set())
+    state.apply("connector-a", config(x="2"))
+    assert (state.is_incomplete("a"), state.task_configs("a")) == (False, [])
+
+
+def test_a_connector_created_again_fences_the_tasks_of_the_deleted_one():
+    """Its plans have generations of their own: a task of the deleted one cannot pass for one of its own."""
+    plan = (("task-a-0", config(n="0")), ("commit-a", {"tasks": 1}))
+    state = state_of(("connector-a", config()), *plan)
+    assert (state.generation("a"), state.is_pending_fencing("a")) == (0, True)
+    state.apply("connector-a", None)
+    assert state.is_pending_fencing("a"), "nobody has fenced its tasks"
+    for key, value in (("connector-a", config()), *plan):
+        state.apply(key, value)
+    assert (state.generation("a"), state.is_pending_fencing("a")) == (1, True)
+    state.apply("tasks-fencing-a", {"task-count": 1})
+    state.apply("connector-a", None)
+    assert (state.fenced_task_count("a"), state.is_pending_fencing("a")) == (1, False)
+
+
+def test_a_commit_that_is_read_again_without_its_task_configs_commits_those_of_before():
+    """So a topic that has lost its oldest records stops no task."""
+    state = state_of(("connector-a", config()), ("task-a-0", config(n="0")), ("commit-a", {"tasks": 1}))
+    state.note_loss()
+    state.apply("commit-a", {"tasks": 1})
+    assert (state.task_configs("a"), state.is_incomplete("a")) == ([{"n": "0"}], False)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
