@@ -26,8 +26,8 @@ class SessionKeys:
     A key's age is measured from the moment that this worker read it. The wall clock serves for two things: it
     dates the record, as Kafka's format wants, and says how old a key is that was there at the worker's start.
 
-    `may_rotate` returns True if this worker leads a group that signs. `clock` returns seconds from some moment
-    on, `wall_clock` seconds since 1970.
+    `may_rotate` returns True if this worker leads a group that signs. `clock` returns seconds from some
+    moment on, `wall_clock` seconds since 1970.
     """
 
     def __init__(
