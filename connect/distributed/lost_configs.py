@@ -43,7 +43,7 @@ class LostConfigs:
         self._read_to_end = read_to_end
         self._write = write
         self._stored: ConfigState | None = None
-        """What the topic's records add up to since the last loss; None without a loss."""
+        """The state of the topic's records since the last loss; None without a loss."""
         self._lost = asyncio.Event()
         self._lock = asyncio.Lock()
         self._writes = 0
@@ -67,7 +67,7 @@ class LostConfigs:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """Enclose a write for a request, which no record from memory is to overtake."""
+        """Hold back records from memory during a write for a request."""
         if self._stored is not None:
             async with self._lock:
                 yield

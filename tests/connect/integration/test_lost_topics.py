@@ -11,6 +11,7 @@ import pytest
 
 from kafka_client import Admin, Client, NewTopic, TopicPartition
 from tests.support.connect_group import ConnectGroup
+from tests.support.depth import deep
 
 VERIFIABLE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
 NAMES = ("busy", "idle")
@@ -48,6 +49,8 @@ def start(group: ConnectGroup, topic: str) -> list[str]:
     config = {"connector.class": VERIFIABLE, "topic": topic, "throughput": "20"}
     for name in NAMES:
         group.do("POST", f"{urls[0]}/connectors", {"name": name, "config": config})
+    # A connector that is paused before its tasks are planned has none.
+    group.wait_until(lambda: states(group, urls[0], "idle") == ["RUNNING"] * 2)
     group.do("PUT", f"{urls[0]}/connectors/idle/pause")
     group.wait_until(lambda: all(are_right(group, url) for url in urls))
     return urls
@@ -99,6 +102,7 @@ def test_connectors_outlive_the_records_of_their_config_topic(group: ConnectGrou
     group.wait_until(lambda: are_right(group, url) and states(group, url, "late") == ["RUNNING"] * 2)
 
 
+@deep
 @LOSSES
 def test_statuses_outlive_the_records_of_their_topic(group: ConnectGroup, topic: str, loss):
     urls = start(group, topic)
@@ -111,6 +115,7 @@ def test_statuses_outlive_the_records_of_their_topic(group: ConnectGroup, topic:
         assert group.do("GET", f"{url}/connectors/busy/topics") == {"busy": {"topics": [topic]}}
 
 
+@deep
 @LOSSES
 def test_a_source_goes_on_without_the_records_of_its_offset_topic(group: ConnectGroup, topic: str, loss):
     urls = start(group, topic)
