@@ -4,12 +4,11 @@
 |---|---|
 | testPauseStopResume | test_all_ways_between_running_paused_and_stopped |
 | testStoppedState | test_a_connector_whose_start_or_stop_fails_is_stopped_and_resumed |
-| testCreateConnectorWithPausedInitialState | test_a_connector_created_paused_has_no_tasks_until_it_is_resumed |
+| testCreateConnectorWithPausedInitialState | test_a_connector_created_paused_has_no_tasks |
 | testCreateSourceConnectorWithStoppedInitialStateAndModifyOffsets | test_a_source_created_stopped_... |
 | testCreateSinkConnectorWithStoppedInitialStateAndModifyOffsets | test_a_sink_created_stopped_... |
 | testDeleteConnectorCreatedWithPausedOrStoppedInitialState | test_a_connector_created_at_rest_is_deleted |
 
-The other methods are in test_worker_configs and test_worker_group.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def test_a_connector_whose_start_or_stop_fails_is_stopped_and_resumed(worker, to
     worker.delete(name)
 
 
-def test_a_connector_created_paused_has_no_tasks_until_it_is_resumed(worker, topic, name):
+def test_a_connector_created_paused_has_no_tasks(worker, topic, name):
     create(worker, name, worker.source(name, topic, tasks_max="4"), "PAUSED")
     worker.do("PUT", f"/connectors/{name}/resume")
     worker.wait_state(name, "RUNNING", *RUNNING)
