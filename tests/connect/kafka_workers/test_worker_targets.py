@@ -8,7 +8,6 @@
 | testCreateSourceConnectorWithStoppedInitialStateAndModifyOffsets | test_a_source_created_stopped_... |
 | testCreateSinkConnectorWithStoppedInitialStateAndModifyOffsets | test_a_sink_created_stopped_... |
 | testDeleteConnectorCreatedWithPausedOrStoppedInitialState | test_a_connector_created_at_rest_is_deleted |
-
 """
 
 from __future__ import annotations
