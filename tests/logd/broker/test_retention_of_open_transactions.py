@@ -139,7 +139,7 @@ def test_an_open_transaction_keeps_no_segment(tmp_path: Path, ending: str) -> No
     with LogdProcess(tmp_path, QUICK) as logd:
 
         def again() -> None:
-            # The offset rises before the segment's file is renamed; a broker killed in between has both again.
+            # The offset rises before the segment's file is renamed: a broker killed in between has it back.
             first_segments = f"**/t-*/{0:020}.log"
             wait_for(lambda: not list(tmp_path.glob(first_segments)))
             logd.kill() if ending == "kill" else logd.stop()
