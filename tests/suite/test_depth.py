@@ -136,7 +136,7 @@ def test_a_group_stays_in_one_worker() -> None:
         capture_output=True,
         text=True,
         cwd=SUITE.parent.parent,
-        timeout=100,
+        timeout=300,
     ).stdout
     ran = re.findall(r"^\[(gw\d)\] .*PASSED (\S+?)::", output, re.MULTILINE)
     assert len({file for _, file in ran}) == 2, output
