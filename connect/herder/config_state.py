@@ -147,7 +147,6 @@ class ConfigState:
         self._tasks.pop(name, None)
         self._uncommitted.pop(name, None)
         self._planned_with.pop(name, None)
-        self._incomplete.discard(name)
 
     def _set_task(self, task: str, value: Mapping[str, Any] | None) -> None:
         name, separator, number = task.rpartition("-")

@@ -92,13 +92,16 @@ def test_a_deleted_connector_leaves_nothing():
     )
 
 
-def test_a_connector_created_again_lacks_no_task_configs_of_the_deleted_one():
+def test_a_connector_created_again_is_incomplete_until_its_tasks_are_committed():
+    """A deleted connector is still known to lack task configs, as in Kafka."""
     state = state_of(("connector-a", config()), ("task-a-1", config(n="1")), ("commit-a", {"tasks": 2}))
     assert state.incomplete() == {"a"}
     state.apply("connector-a", None)
-    assert (state.is_incomplete("a"), state.incomplete()) == (False, set())
     state.apply("connector-a", config(x="2"))
-    assert (state.is_incomplete("a"), state.task_configs("a")) == (False, [])
+    assert (state.incomplete(), state.task_configs("a")) == ({"a"}, [])
+    state.apply("task-a-0", config(n="2"))
+    state.apply("commit-a", {"tasks": 1})
+    assert (state.incomplete(), state.task_configs("a")) == (set(), [{"n": "2"}])
 
 
 def test_a_connector_created_again_fences_the_tasks_of_the_deleted_one():
