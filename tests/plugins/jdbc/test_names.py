@@ -137,4 +137,4 @@ def test_a_name_that_postgresql_would_cut_is_refused(postgres, start_sink):
         sink.put([record(0, {"id": 1, long: 2})])
     sink.put([record(0, {"id": 1})])
     with pytest.raises(ConnectError, match=rf"column {long} has a name of 64 bytes"):
-        sink.put([record(1, {"id": 1, long: 2})])
+        sink.put([record(1, {"id": 1, long: "x"})])
