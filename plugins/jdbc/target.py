@@ -78,6 +78,10 @@ class Targets:
         check_length(name.table, "table", self._engine.dialect.name)
         for each in layout.columns:
             check_length(each, "column", self._engine.dialect.name)
+        is_quoted = self._config.quote_sql_identifiers == "always"
+        columns_by_name(
+            layout.columns, {}, self._engine.dialect.name, is_quoted
+        )  # no two fields of one column
         with self._engine.begin() as connection:
             schema_name = None if name.schema is None else self._config.name(name.schema)
             table = sa.Table(self._config.name(name.table), sa.MetaData(), *columns, schema=schema_name)
