@@ -14,7 +14,7 @@ _POSTGRES_BYTES_MAX = 63
 _LOWER_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def name_as_value(dialect: sa.Dialect, table: sa.Table) -> str:
+def name_as_value(dialect: sa.Dialect, table: sa.FromClause) -> str:
     """Return a table's quoted name as a parameter has it, where `%` is not doubled."""
     name = dialect.identifier_preparer.format_table(table)
     return name.replace("%%", "%") if dialect.identifier_preparer._double_percents else name

@@ -38,7 +38,7 @@ class Target:
 
         Raises ConnectError if two names mean one column.
         """
-        return columns_by_name(names, self.table.c, self.backend, self.is_quoted)
+        return columns_by_name(names, dict(self.table.c.items()), self.backend, self.is_quoted)
 
 
 class Targets:
