@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 from connect.api import ConnectError, DataError, RetriableError
 
-_POSTGRES_AGAIN = ("08", "40", "53", "55", "57")
-"""Classes of SQLSTATE: connection, rollback (deadlock), resources, not in state (lock), operator."""
+_POSTGRES_AGAIN = ("08", "40", "53", "55006", "55P03", "57")
+"""SQLSTATE of connection, rollback (deadlock), resources, object in use, lock not available, operator."""
 _POSTGRES_ROW = ("21", "22", "23", "42804", "42846")
 """SQLSTATE of rows with equal keys, data errors, constraints, and values of a wrong type."""
 _MARIADB_AGAIN = frozenset(

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from connect.api import DataError, Schema, SourceBatch, SourceRecord, schema
 from plugins.jdbc.bounds import Bound, Observation
 from plugins.jdbc.columns import CONVERSION_ERRORS, schema_of_value, utc_conversion, zone_of
+from plugins.jdbc.identifiers import name_as_value
 from plugins.jdbc.mariadb import MariadbObserver
 from plugins.jdbc.position import EPOCH, Position, floor
 from plugins.jdbc.postgres import PostgresObserver
@@ -199,7 +200,7 @@ class TableReader:
                 assert self._selection is not None
                 source = self._selection.source
                 is_table = isinstance(source, sa.Table) and self._selection.tells_null
-                name = control.dialect.identifier_preparer.format_table(source) if is_table else None
+                name = name_as_value(control.dialect, source) if is_table else None
                 return PostgresObserver(control, name, by_id=by_id)
             case "sqlite":
                 return SqliteObserver(by_id=by_id)

@@ -12,6 +12,7 @@ from sqlalchemy.dialects import mysql, postgresql
 
 from connect.api import ConnectError
 from plugins.jdbc.columns import Column, column, is_whole_number
+from plugins.jdbc.identifiers import read_backquotes
 from plugins.jdbc.source_config import JdbcSourceConfig
 from plugins.jdbc.tables import TableName
 
@@ -86,7 +87,12 @@ def select_table(connection: sa.Connection, name: TableName, config: JdbcSourceC
     """Return the selection of a table or view. Raises SQLAlchemyError if it does not exist."""
     schema = None if name.schema is None else config.name(name.schema)
     reflected = sa.Table(
-        config.name(name.table), sa.MetaData(), schema=schema, autoload_with=connection, resolve_fks=False
+        config.name(name.table),
+        sa.MetaData(),
+        schema=schema,
+        autoload_with=connection,
+        resolve_fks=False,
+        listeners=[("column_reflect", read_backquotes)],
     )
     described = signature(connection, reflected)
     # In the driver's order and by its names, as views and reflection may differ.

@@ -21,19 +21,23 @@ class Statement:
 
     def __init__(self, dialect: sa.Dialect, layout: Layout, target: Target, config: JdbcSinkConfig) -> None:
         self._backend = dialect.name
-        self._layout, self._target = layout, target
+        self._layout = layout
         quote = dialect.identifier_preparer
         self._table = quote.format_table(target.table)
-        self._names = {name: quote.quote(config.name(name)) for name in layout.columns}
+        columns = target.columns(layout.columns)
+        self._names = {name: quote.quote(config.name(columns[name].name)) for name in layout.columns}
         self._mark = "?" if self._backend == "sqlite" else "%s"
         self._mode = "delete" if layout.is_delete else config.insert_mode
-        kinds = [target.table.c[name].type for name in layout.columns]
+        kinds = [columns[name].type for name in layout.columns]
+        self._type_names = [target.type_names.get(columns[name].name, "") for name in layout.columns]
         self._converts = [conversion(kind, config, self._backend) for kind in kinds]
         self._is_columnar = (
             self._backend == "postgresql"
             and self._mode in ("insert", "upsert")
             and not any(isinstance(kind, postgresql.ARRAY) for kind in kinds)
         )
+        # PyMySQL does not make "%%" behind the VALUES of many rows a "%" again.
+        self._is_row_by_row = self._backend in ("mysql", "mariadb") and "%" in self._conflict()
         self._sql = self._columnar() if self._is_columnar else self._plain()
 
     def execute(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
@@ -53,12 +57,15 @@ class Statement:
         if self._mode == "update":  # the key stands last in UPDATE
             size = len(self._layout.keys)
             values = [row[size:] + row[:size] for row in values]
-        connection.exec_driver_sql(self._sql, values)
+        if self._is_row_by_row:
+            for row in values:
+                connection.exec_driver_sql(self._sql, row)
+        else:
+            connection.exec_driver_sql(self._sql, values)
 
     def _columnar(self) -> str:
         """Return an INSERT of PostgreSQL with an array per column, which takes one parse and one message."""
-        types = [self._target.type_names[name] for name in self._layout.columns]
-        arrays = ", ".join(f"%s::{kind}[]" for kind in types)
+        arrays = ", ".join(f"%s::{kind.replace('%', '%%')}[]" for kind in self._type_names)
         return f"INSERT INTO {self._table} ({self._list()}) SELECT * FROM unnest({arrays}){self._conflict()}"
 
     def _plain(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy.dialects import mysql
 
 from connect.api import ConnectError, Schema, Type, schema
 from plugins.jdbc.columns import zone_of
+from plugins.jdbc.identifiers import check_length, columns_by_name, name_as_value, read_backquotes
 from plugins.jdbc.layout import Layout
 from plugins.jdbc.sink_config import JdbcSinkConfig
 from plugins.jdbc.tables import TableName
@@ -28,6 +29,16 @@ class Target:
 
     table: sa.Table
     type_names: dict[str, str] = field(default_factory=dict)
+    backend: str = ""
+    is_quoted: bool = True
+    """False if names stand without quotes in SQL, so that PostgreSQL ignores their case."""
+
+    def columns(self, names: Iterable[str]) -> dict[str, sa.Column[Any]]:
+        """Return the columns that these names of fields mean; a name without a column is left out.
+
+        Raises ConnectError if two names mean one column.
+        """
+        return columns_by_name(names, dict(self.table.c.items()), self.backend, self.is_quoted)
 
 
 class Targets:
@@ -49,7 +60,7 @@ class Targets:
         target = self._targets.get(layout.table)
         if target is None:
             target = self._targets[layout.table] = self._open(layout)
-        if missing := [name for name in layout.columns if name not in target.table.c]:
+        if missing := _missing(layout, target):
             target = self._targets[layout.table] = self._evolve(layout, target, missing)
         return target
 
@@ -64,6 +75,13 @@ class Targets:
         if layout.is_delete:
             raise ConnectError(f"the table {name} does not exist, and a delete does not create it")
         columns = [self._column(each, layout) for each in layout.columns]
+        check_length(name.table, "table", self._engine.dialect.name)
+        for each in layout.columns:
+            check_length(each, "column", self._engine.dialect.name)
+        is_quoted = self._config.quote_sql_identifiers == "always"
+        columns_by_name(
+            layout.columns, {}, self._engine.dialect.name, is_quoted
+        )  # no two fields of one column
         with self._engine.begin() as connection:
             schema_name = None if name.schema is None else self._config.name(name.schema)
             table = sa.Table(self._config.name(name.table), sa.MetaData(), *columns, schema=schema_name)
@@ -77,7 +95,7 @@ class Targets:
         name = TableName.parsed(layout.table)
         with self._engine.begin() as connection:
             fresh = self._reflect(connection, name)
-            missing = [each for each in missing if fresh is None or each not in fresh.table.c]
+            missing = missing if fresh is None else _missing(layout, fresh)
             if missing and not self._config.auto_evolve:
                 raise ConnectError(
                     f"the table {name} has no column {', '.join(missing)}: add it, leave the field out with "
@@ -90,11 +108,12 @@ class Targets:
                         f"the table {name} has no column {each}, and its rows would have no value for it: "
                         "make the field optional, or give it a default"
                     )
+                check_length(each, "column", connection.dialect.name)
                 column = sa.schema.CreateColumn(self._column(each, layout)).compile(
                     dialect=connection.dialect
                 )
                 full = connection.dialect.identifier_preparer.format_table(target.table)
-                connection.exec_driver_sql(f"ALTER TABLE {full} ADD COLUMN {column}".replace("%", "%%"))
+                connection.exec_driver_sql(f"ALTER TABLE {full} ADD COLUMN {column}")
             extended = self._reflect(connection, name)
         assert extended is not None
         return extended
@@ -113,12 +132,14 @@ class Targets:
                 schema=schema_name,
                 autoload_with=connection,
                 resolve_fks=False,
+                listeners=[("column_reflect", read_backquotes)],
             )
         except sa.exc.NoSuchTableError:
             return None
-        target = Target(table)
+        is_quoted = self._config.quote_sql_identifiers == "always"
+        target = Target(table, backend=connection.dialect.name, is_quoted=is_quoted)
         if connection.dialect.name == "postgresql":
-            full = connection.dialect.identifier_preparer.format_table(table)
+            full = name_as_value(connection.dialect, table)
             rows = connection.execute(
                 sa.text(
                     "SELECT attname, format_type(atttypid, -1) FROM pg_attribute "
@@ -146,6 +167,11 @@ class Targets:
             autoincrement=False,
             server_default=None if default is None else _default(shape.default),
         )
+
+
+def _missing(layout: Layout, target: Target) -> list[str]:
+    columns = target.columns(layout.columns)
+    return [name for name in layout.columns if name not in columns]
 
 
 def _default(value: Any) -> Any:

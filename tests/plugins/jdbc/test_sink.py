@@ -337,3 +337,12 @@ def test_an_update_of_a_key_alone_changes_nothing(database, start_sink):
 )
 def test_names_of_tables(text, name):
     assert TableName.parsed(text) == name
+
+
+def test_a_deferrable_key_fails_the_task_and_is_not_tried_again(postgres, start_sink):
+    table = postgres.table()
+    postgres.execute(f"CREATE TABLE {table} (id INTEGER, name TEXT, UNIQUE (id) DEFERRABLE)")
+    more = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
+    with pytest.raises(ConnectError, match="deferrable") as caught:
+        start_sink(JdbcSink, config(postgres, table, **more)).put(people("a"))
+    assert not isinstance(caught.value, RetriableError)
