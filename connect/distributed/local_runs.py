@@ -28,6 +28,10 @@ class LocalRuns:
         """The number of each connector's tasks at the last assignment."""
         self._plans: dict[str, _Plan] = {}
         """Each connector's plan at the last assignment."""
+        self._changed = herder.watch()
+        """The connectors that records have changed since `needs_rebalance` last compared them."""
+        self._differing: set[str] = set()
+        """The compared connectors that differ from the last assignment."""
 
     @property
     def units(self) -> frozenset[Unit]:
@@ -39,16 +43,28 @@ class LocalRuns:
         self._units = frozenset(units)
         self._configured = self._herder.units()
         self._plans = {name: self._plan(name) for name in self._configured}
+        self._changed.clear()
+        self._differing.clear()
 
     def revoke(self, units: Iterable[Unit]) -> None:
         """Note that units are to stop."""
         self._units -= frozenset(units)
 
     def needs_rebalance(self) -> bool:
-        """Return True if connectors or plans differ from those at the last assignment."""
-        return self._configured != self._herder.units() or any(
-            self._plans.get(name) != self._plan(name) for name in self._configured
-        )
+        """Return True if connectors or plans differ from those at the last assignment.
+
+        A call compares the connectors that have changed since the last call, not all of them.
+        """
+        while self._changed:
+            name = self._changed.pop()
+            (self._differing.add if self._differs(name) else self._differing.discard)(name)
+        return bool(self._differing)
+
+    def _differs(self, name: str) -> bool:
+        if name not in self._herder.config.connectors:
+            return name in self._configured
+        is_same = self._configured.get(name) == self._herder.task_count(name)
+        return not is_same or self._plans.get(name) != self._plan(name)
 
     def names(self) -> set[str]:
         """Return the connectors of which this worker has a part."""

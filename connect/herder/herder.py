@@ -33,11 +33,21 @@ class Herder:
     def __init__(self) -> None:
         self.config = ConfigState()
         self._restarts: Counter[tuple[str, int]] = Counter()
+        self._watched: list[set[str]] = []
+
+    def watch(self) -> set[str]:
+        """Return a set of all connectors' names, to which `read` adds those that records change."""
+        names = set(self.config.connectors)
+        self._watched.append(names)
+        return names
 
     def read(self, records: Iterable[ConfigRecord]) -> list[str]:
         """Apply records of the config topic. Return the names of the connectors that they change."""
-        changed = dict.fromkeys(self.config.apply(key, value) for key, value in records)
-        return [name for name in changed if name is not None]
+        applied = dict.fromkeys(self.config.apply(key, value) for key, value in records)
+        changed = [name for name in applied if name is not None]
+        for names in self._watched:
+            names.update(changed)
+        return changed
 
     def runs(self, name: str) -> Runs:
         """Return what should run of a connector; nothing if there is none of this name."""
@@ -58,7 +68,13 @@ class Herder:
 
     def units(self) -> dict[str, int]:
         """Return the number of tasks that each connector should have; none while it is STOPPED."""
-        return {name: len(self.runs(name).tasks) for name in self.config.connectors}
+        return {name: self.task_count(name) for name in self.config.connectors}
+
+    def task_count(self, name: str) -> int:
+        """Return the number of tasks that a connector should have; none while it is STOPPED."""
+        if self.config.target(name) is TargetState.STOPPED:
+            return 0
+        return len(self.config.task_configs(name))
 
     def put_connector(
         self, name: str, config: Properties, target: TargetState | None = None

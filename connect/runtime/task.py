@@ -274,6 +274,8 @@ class WorkerTask(ABC):
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Send a request, again after a backoff while the broker is unreachable, and return its response.
 
+        A topic that nobody has created yet is waited for, too.
+
         Raises Stopping if the task is to stop. A task that is stopping already sends the request once.
         """
         backoff = new_backoff()
@@ -284,7 +286,7 @@ class WorkerTask(ABC):
                 if self._ending.is_set():
                     raise
                 seconds = backoff.next()
-                _log.warning("%s waits for the broker, asking again in %.1f s: %s", self.name, seconds, e)
+                _log.warning("%s waits, and asks again in %.1f s: %s", self.name, seconds, e)
             await self._rest(seconds)
 
     async def _rest(self, seconds: float) -> None:

@@ -6,7 +6,8 @@
     topic.creation.default.partitions=4                   -1: the broker's default
     topic.creation.default.replication.factor=1
 
-If no rule matches, the broker's auto.create.topics.enable decides.
+If no rule matches, the broker's auto.create.topics.enable decides. As in Kafka Connect, a task waits for a
+topic that nobody creates.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError
 from kafka_client import Admin, Client, NewTopic
-from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.errors import ErrorCode, KafkaError, RetriableError
 
 _PREFIX = "topic.creation."
 _OWN = ("include", "exclude", "partitions", "replication.factor")
@@ -119,7 +120,7 @@ class TopicCreation:
     async def partition_count(self, topic: str) -> int:
         """Return the topic's number of partitions.
 
-        Raises ConnectError if it does not exist and no rule creates it.
+        Raises RetriableError if it does not exist and no rule creates it.
         """
         if topic not in self._ensured:
             await self._ensure(topic)
@@ -128,9 +129,10 @@ class TopicCreation:
             return len((await self._client.topic(topic)).partitions)
         except KafkaError as e:
             if e.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise ConnectError(
+                raise RetriableError(
+                    e.code,
                     f"topic {topic} does not exist: create it, or set topic.creation.default.partitions and "
-                    "topic.creation.default.replication.factor on the connector"
+                    "topic.creation.default.replication.factor on the connector",
                 ) from e
             raise
 

@@ -1,5 +1,7 @@
 """The runs of one worker of a group, between assignments and changes of configs."""
 
+import pytest
+
 from connect.distributed.local_runs import LocalRuns
 from connect.group import Unit
 from connect.herder import Herder, Runs, TargetState
@@ -72,3 +74,40 @@ def test_a_rate_limit_needs_no_rebalance_and_stops_nothing():
     assert not local.needs_rebalance()
     assert numbers(local.tasks("a")) == [0, 1]
     assert local.tasks("a").tasks[0].task_count == 2
+
+
+@pytest.mark.parametrize("count", [200, 1000])
+def test_a_change_compares_one_connector_however_many_there_are(monkeypatch, count):
+    compared: list[str] = []
+    plan_of = LocalRuns._plan
+    monkeypatch.setattr(LocalRuns, "_plan", lambda self, name: compared.append(name) or plan_of(self, name))
+    herder = Herder()
+    local = LocalRuns(herder)
+    for number in range(count):
+        herder.read(herder.put_connector(f"c{number}", {"x": "1"}))
+        herder.read(herder.put_plan(f"c{number}", [{"n": "0"}]))
+        assert local.needs_rebalance()
+    assert len(compared) == 0, "connectors that were never assigned differ by their names alone"
+    local.assign([Unit("c0"), Unit("c0", 0)])
+    assert not local.needs_rebalance()
+    compared.clear()
+    herder.read(herder.put_connector("c7", {"x": "2"}))
+    herder.read(herder.put_plan("c7", [{"n": "1"}]))
+    assert local.needs_rebalance()
+    assert local.needs_rebalance()
+    assert compared == ["c7"]
+
+
+def test_a_connector_that_is_as_it_was_assigned_needs_no_rebalance():
+    herder = herder_with("0")
+    local = LocalRuns(herder)
+    local.assign([Unit("a"), Unit("a", 0)])
+    herder.read(herder.set_target("a", TargetState.STOPPED))
+    assert local.needs_rebalance()
+    herder.read(herder.set_target("a", TargetState.STARTED))
+    herder.read(herder.put_plan("a", [{"n": "0"}]))
+    assert not local.needs_rebalance()
+    herder.read(herder.put_connector("b", {}))
+    assert local.needs_rebalance()
+    herder.read(herder.delete_connector("b"))
+    assert not local.needs_rebalance()
