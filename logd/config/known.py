@@ -13,7 +13,7 @@ add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.m
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds broker.heartbeat.interval.ms
 broker.id.generation.enable broker.session.timeout.ms config.providers
-connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
+control.plane.listener.name
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes

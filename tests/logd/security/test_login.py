@@ -89,7 +89,7 @@ def test_session_ends_with_its_credential():
 def test_renewal_keeps_user_and_mechanism():
     each = login(max_reauth_ms=10_000)
     enter(each)
-    with pytest.raises(LoginRefused, match="Cannot change principals .* from User.alice: User.bob"):
+    with pytest.raises(LoginRefused, match=r"Cannot change principals .* from User\.alice: User\.bob"):
         enter(each, message=b"\0bob\0b", now_ms=2000)
     assert each.state is State.FAILED
     other = login(max_reauth_ms=10_000)
