@@ -192,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         self._gate = gate_of(security, self, self._loop, self._owner.broker.config)
 
     def set_request_bytes_max(self, size: int | None) -> None:
-        """Limit requests to `size` bytes, or by the listener's own limit if it is None."""
+        """Set the largest size of a request, in bytes. None sets it to the listener's own limit."""
         largest = self._owner.request_bytes_max
         self._request_bytes_max = largest if size is None else min(size, largest)
 

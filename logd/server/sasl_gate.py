@@ -38,7 +38,7 @@ class GatedConnection(Protocol):
     peer: str
 
     def set_request_bytes_max(self, size: int | None) -> None:
-        """Limit requests to `size` bytes, or by the listener's own limit if it is None."""
+        """Set the largest size of a request, in bytes. None sets it to the listener's own limit."""
 
     def finish(self) -> None:
         """Close the connection after what has been sent."""
