@@ -59,8 +59,11 @@ PREFIXES_WITHOUT_EFFECT = (
     "share.",
 )
 
-REFUSED_PREFIXES = ("authorizer.", "sasl.", "ssl.", "super.users", "listener.name.")
-"""Security settings: a broker that ignored them would be open although its operator believes it closed."""
+SECURITY_PREFIXES = ("ssl.", "sasl.", "listener.name.")
+"""Keys of TLS and SASL: `security_keys` checks them."""
+
+REFUSED_PREFIXES = ("authorizer.", "super.users", *SECURITY_PREFIXES)
+"""Security settings that cannot be changed while the broker runs; of authorization there are none at all."""
 
 
 def has_no_effect(key: str) -> bool:

@@ -21,11 +21,10 @@ _SSL = """
     ssl.truststore.location ssl.truststore.type ssl.truststore.password ssl.truststore.certificates
 """
 SECURITY_KEYS = frozenset((*_SSL.split(), "sasl.enabled.mechanisms"))
-PREFIXES = ("ssl.", "sasl.", LISTENER_PREFIX)
 
 
 def check_security_key(key: str) -> None:
-    """Raise ConfigError, without the value, for a key of `PREFIXES` that has no effect."""
+    """Raise ConfigError, without the value, for a key of TLS or SASL that has no effect."""
     plain = key
     allowed = SECURITY_KEYS
     if key.startswith(LISTENER_PREFIX):
