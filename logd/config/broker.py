@@ -122,6 +122,15 @@ class BrokerConfig(ReplicationConfig):
     connections_max_idle_ms: int = setting(
         L, 600_000, "A connection is closed after this time without traffic."
     )
+    connections_max_reauth_ms: int = setting(
+        L,
+        0,
+        "SASL: how long a session lasts before the client has to log in again. 0: as long as the connection.",
+        allowed=_NOT_NEGATIVE,
+    )
+    connection_failed_authentication_delay_ms: int = setting(
+        I, 100, "SASL: how long the response to a failed login is delayed.", allowed=_NOT_NEGATIVE
+    )
     max_connections: int = setting(
         I, INT_MAX, "Most connections at one time.", allowed=_NOT_NEGATIVE, dynamic=True
     )

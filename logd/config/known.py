@@ -13,7 +13,7 @@ add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.m
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds broker.heartbeat.interval.ms
 broker.id.generation.enable broker.session.timeout.ms config.providers
-connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
+control.plane.listener.name
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
@@ -59,8 +59,11 @@ PREFIXES_WITHOUT_EFFECT = (
     "share.",
 )
 
-REFUSED_PREFIXES = ("authorizer.", "sasl.", "ssl.", "super.users", "listener.name.")
-"""Security settings: a broker that ignored them would be open although its operator believes it closed."""
+SECURITY_PREFIXES = ("ssl.", "sasl.", "listener.name.")
+"""Keys of TLS and SASL: `security_keys` checks them."""
+
+REFUSED_PREFIXES = ("authorizer.", "super.users", *SECURITY_PREFIXES)
+"""Security settings that cannot be changed while the broker runs; of authorization there are none at all."""
 
 
 def has_no_effect(key: str) -> bool:

@@ -1,6 +1,6 @@
 """Listeners: the addresses that the broker binds, and those that it advertises to clients.
 
-Only PLAINTEXT is served. A listener of another security protocol is refused rather than opened in plain text.
+`logd.security.listener_security` has what TLS and SASL of a listener need.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kafka_client.errors import ConfigError
 from logd.config.broker import BrokerConfig
 
 _LISTENER = re.compile(r"([A-Za-z0-9_]+)://(\[[^\]]*\]|[^:/]*):(\d{1,5})")
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
 
@@ -45,11 +46,28 @@ def bound_endpoints(config: BrokerConfig) -> list[Endpoint]:
                 endpoint.listener,
                 "a name that listener.security.protocol.map knows, such as PLAINTEXT",
             )
-        if protocol != "PLAINTEXT":
-            raise ConfigError("listeners", endpoint.listener, "a listener of protocol PLAINTEXT")
+        if protocol not in SECURITY_PROTOCOLS:
+            raise ConfigError(
+                "listener.security.protocol.map",
+                f"{endpoint.listener}:{protocol}",
+                "one of " + ", ".join(SECURITY_PROTOCOLS),
+            )
     if not served:
         raise ConfigError("listeners", ",".join(config.listeners), "at least one listener for clients")
+    if config.is_clustered:
+        between = (config.inter_broker_listener_name or served[0].listener).upper()
+        if protocols.get(between, "PLAINTEXT") != "PLAINTEXT":
+            raise ConfigError(
+                "inter.broker.listener.name",
+                between,
+                "a listener of protocol PLAINTEXT: brokers do not speak TLS to each other yet",
+            )
     return served
+
+
+def security_protocols(config: BrokerConfig) -> dict[str, str]:
+    """Return the security protocol of each listener's name. Raises ConfigError."""
+    return _protocols(config.listener_security_protocol_map)
 
 
 def advertised_endpoints(config: BrokerConfig, bound: Sequence[Endpoint]) -> list[Endpoint]:

@@ -10,14 +10,18 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 
 from kafka_client.pacing import send_unpaced_within_host
 
 ACCEPTED_AT_ONCE = 100
 """Then other callbacks have their turn."""
+HANDSHAKE_SECONDS_MAX = 10.0
+"""How long a client may take for TLS's handshake."""
 AGAIN_S = 1.0
 """After the system had no descriptor or no memory left."""
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"})
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 log = logging.getLogger("logd.server")
@@ -33,6 +37,8 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._listening = listening
         self._factory = factory
+        self.tls: ssl.SSLContext | None = None
+        """The context of connections with TLS."""
         self._taking: set[asyncio.Task[None]] = set()
         """Accepted, and on their way to a protocol."""
         self._again: asyncio.TimerHandle | None = None
@@ -85,8 +91,36 @@ class Acceptor:
         self._again = self._loop.call_later(AGAIN_S, self._loop.add_reader, self._listening, self._accept)
 
     async def _take(self, accepted: socket.socket) -> None:
+        if self.tls is not None:
+            await self._take_tls(accepted, self.tls)
+            return
         try:
             await self._loop.connect_accepted_socket(self._factory, accepted)
         except Exception:
             accepted.close()
             log.exception("a connection could not be made")
+
+    async def _take_tls(self, accepted: socket.socket, context: ssl.SSLContext) -> None:
+        """Start TLS on a connection. A failed handshake is one line of the log."""
+        host, port = _peer(accepted)
+        try:
+            await self._loop.connect_accepted_socket(
+                self._factory, accepted, ssl=context, ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX
+            )
+        except OSError as error:  # ssl.SSLError, a lost connection, a timeout
+            accepted.close()
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            if reason in _NO_TLS:
+                reason = "the client speaks no TLS (security.protocol)"
+            log.warning("%s:%s: TLS handshake failed: %s; connection closed", host, port, reason)
+        except Exception:
+            accepted.close()
+            log.exception("a connection could not be made")
+
+
+def _peer(accepted: socket.socket) -> tuple[str, int]:
+    try:
+        host, port, *_ = accepted.getpeername()
+    except OSError:  # it is gone
+        return "?", 0
+    return host, port

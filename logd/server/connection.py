@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from logd.api.request.answer import Answer
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
+    from logd.security.listener_security import ListenerSecurity
     from logd.server.output import Part
     from logd.server.receive_buffers import ReceiveBuffers
+    from logd.server.sasl_gate import SaslGate
+    from logd.server.tls_output import TlsOutput
 
 HELD_MAX = 16
 """Most requests of a connection that wait to be acknowledged, or for those before them."""
@@ -59,6 +62,7 @@ class ConnectionOwner(Protocol):
     copies: bool
     receive_buffers: ReceiveBuffers
     serve: Serving
+    security: ListenerSecurity | None
 
     def admit(self, connection: Connection) -> str | None:
         """Count a connection in. Return the reason to refuse it if there are too many, else None."""
@@ -86,7 +90,9 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = False
         self._reading = True
         self._transport: asyncio.Transport
-        self._output: Output
+        self._output: Output | TlsOutput
+        self._gate: SaslGate | None = None
+        """The login in front of the requests; None on a listener without SASL."""
         self._context: RequestContext
         self.peer = "?"
         self.host = "?"
@@ -101,7 +107,12 @@ class Connection(asyncio.BufferedProtocol):
         self.host, self.peer = address[0], f"{address[0]}:{address[1]}"
         owner = self._owner
         self._context = RequestContext(owner.broker, client_host=self.host, endpoint=owner.advertised)
-        self._output = Output(self._loop, copy=owner.copies, drained=self._drained, failed=self._send_failed)
+        if owner.security is None:
+            self._output = Output(
+                self._loop, copy=owner.copies, drained=self._drained, failed=self._send_failed
+            )
+        else:
+            self._secure(owner.security)
         refusal = owner.admit(self)
         try:
             self._output.open(transport.get_extra_info("socket").fileno())
@@ -123,6 +134,8 @@ class Connection(asyncio.BufferedProtocol):
         # The output refers back to its connection: the buffer would live until the next garbage collection.
         self._received.close()
         self._output.close()
+        if self._gate is not None:
+            self._gate.close()
         self._owner.receive_buffers.dismiss(self)
         self._owner.forget(self)
 
@@ -162,6 +175,41 @@ class Connection(asyncio.BufferedProtocol):
         """Return `Output.statistics` of the responses that the client has not read, or None."""
         return self._output.statistics() if self._output.is_blocked else None
 
+    # Security
+
+    def _secure(self, security: ListenerSecurity) -> None:
+        """Send through TLS, and have the peer log in, as the listener asks."""
+        from logd.server.secured import gate_of, output_of
+
+        self._output = output_of(
+            security,
+            self._loop,
+            self._transport,
+            copies=self._owner.copies,
+            drained=self._drained,
+            failed=self._send_failed,
+        )
+        self._gate = gate_of(security, self, self._loop, self._owner.broker.config)
+
+    def set_request_bytes_max(self, size: int | None) -> None:
+        """Set the largest size of a request, in bytes. None sets it to the listener's own limit."""
+        largest = self._owner.request_bytes_max
+        self._request_bytes_max = largest if size is None else min(size, largest)
+
+    def pause_writing(self) -> None:
+        """Send no more for now; only a transport with TLS calls this."""
+        cast("TlsOutput", self._output).pause()
+
+    def resume_writing(self) -> None:
+        """Go on sending; only a transport with TLS calls this."""
+        cast("TlsOutput", self._output).resume()
+
+    def finish(self) -> None:
+        """Close the connection after what has been sent."""
+        if not self._closed:
+            self._closed = True
+            self._transport.close()
+
     # Receiving
 
     def _may_receive(self) -> bool:
@@ -195,6 +243,8 @@ class Connection(asyncio.BufferedProtocol):
         received = self._received
         buffer, start, filled = received.buffer, received.start, received.filled
         serve, responses = self._owner.serve, self._responses
+        if self._gate is not None:
+            serve = self._gate.over(serve)
         self._is_held_up = False
         gathered = 0
         while filled - start >= 4:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from logd.api.dispatch.dispatch import serve
 from logd.broker.work.periodic import PeriodicTasks, report
+from logd.config.listeners import security_protocols
 from logd.server.acceptor import Acceptor
 from logd.server.connection import HELD_MAX, Connection
 from logd.server.errors import CannotListen
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from logd.api.dispatch.dispatch import Serving
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
+    from logd.security.listener_security import ListenerSecurity
     from logd.server.receive_buffers import ReceiveBuffers
 
 SWEEP_SECONDS_MAX = 10.0
@@ -32,6 +34,7 @@ class Listener:
         self.receive_buffers = receive_buffers
         self.bound = bound
         self.advertised = bound
+        self.security: ListenerSecurity | None = None
         self.loop = asyncio.get_running_loop()
         self.request_bytes_max = config.socket_request_max_bytes
         self.serve: Serving = serve
@@ -44,8 +47,13 @@ class Listener:
         self._rounds = PeriodicTasks()
 
     def bind(self) -> None:
-        """Take the address; ``bound`` then carries the real port. CannotListen when it is not to be had."""
+        """Take the address; ``bound`` then carries the real port. Raises CannotListen, ConfigError."""
         config = self.broker.config
+        protocol = security_protocols(config)[self.bound.listener]
+        if protocol != "PLAINTEXT":
+            from logd.security.listener_security import listener_security
+
+            self.security = listener_security(config.explicit, self.bound.listener, protocol)
         try:
             sock = _bound_socket(self.bound)
         except OSError as error:
@@ -62,6 +70,8 @@ class Listener:
         assert self._socket is not None, "bind first"
         backlog = self.broker.config.socket_listen_backlog_size
         acceptor = Acceptor(self._socket, lambda: Connection(self))
+        if self.security is not None:
+            acceptor.tls = self.security.tls
         try:
             acceptor.start(backlog)
         except OSError as error:

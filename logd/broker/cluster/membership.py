@@ -34,6 +34,7 @@ from logd.broker.coordinators.producer_id_blocks import BlocksAhead
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.partition.partition import Partition
 from logd.broker.topics.topic import GROUP_OFFSETS, TRANSACTION_STATE
+from logd.config.listeners import security_protocols
 from logd.config.replication import RACK_AWARE
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
@@ -359,9 +360,11 @@ def listener_of(broker: HostBroker) -> str:
 
 def registration_of(broker: HostBroker) -> Registration:
     """Return this broker's registration in ZooKeeper."""
+    protocols = security_protocols(broker.config)
     return Registration(
         endpoints=tuple(
-            Endpoint(each.listener, each.host, each.port, "PLAINTEXT") for each in broker.endpoints
+            Endpoint(each.listener, each.host, each.port, protocols[each.listener])
+            for each in broker.endpoints
         ),
         rack=broker.config.broker_rack,
         is_logd=True,

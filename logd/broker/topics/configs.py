@@ -176,9 +176,8 @@ def check_dynamic(broker: str, configs: Mapping[str, str]) -> None:
     """
     for key, value in configs.items():
         declared = BROKER_KEYS.get(key)
-        if declared is None and key.startswith(REFUSED_PREFIXES):
-            reason = "cannot be set: this broker serves PLAINTEXT listeners without authorization"
-        elif declared is not None and not declared.dynamic:
+        is_fixed = key.startswith(REFUSED_PREFIXES) if declared is None else not declared.dynamic
+        if is_fixed:
             reason = "cannot be changed while the broker runs; set it before the start"
         elif declared is not None and declared.per_broker and broker == ALL_BROKERS:
             reason = "cannot be set for all brokers at once; name the broker by its id"

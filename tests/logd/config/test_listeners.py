@@ -42,7 +42,7 @@ def test_several_listeners_each_with_its_own_address() -> None:
     [
         ({"listeners": "127.0.0.1:9092"}, "NAME://host:port"),
         ({"listeners": "PLAINTEXT://h:99999"}, "NAME://host:port"),
-        ({"listeners": "SSL://h:1"}, "PLAINTEXT"),
+        ({"listeners": "X://h:1", "listener_security_protocol_map": "X:TLS"}, "SASL_SSL"),
         ({"listeners": "OTHER://h:1"}, "listener.security.protocol.map"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "once"),
         (

@@ -107,7 +107,10 @@ def test_stock_kraft_properties_are_taken() -> None:
     )
 
 
-@pytest.mark.parametrize("key", ["sasl.enabled.mechanisms", "ssl.keystore.location", "authorizer.class.name"])
+@pytest.mark.parametrize(
+    "key",
+    ["sasl.enabled.mechanism", "ssl.keystore.place", "authorizer.class.name", "listener.name.x.ssl.key"],
+)
 def test_security_settings_are_refused_rather_than_left_aside(key: str) -> None:
     with pytest.raises(ConfigError, match=key):
         from_properties({key: "x"})
