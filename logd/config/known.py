@@ -34,7 +34,7 @@ group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols 
 initial.broker.registration.timeout.ms inter.broker.protocol.version kafka.metrics.polling.interval.secs
 kafka.metrics.reporters log.dir.failure.timeout.ms log.message.downconversion.enable
 log.message.format.version log.remote.copy.lag.bytes log.remote.copy.lag.ms
-max.connections.per.ip.overrides metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
 metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.commit.required.acks

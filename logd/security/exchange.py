@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class ServerExchange(Protocol):
-    """One login, seen by the broker: pass each message of the peer to `respond` until `is_complete`."""
+    """A login seen by the broker: pass each message of the peer to `respond` until `is_complete`."""
 
     @property
     def is_complete(self) -> bool:

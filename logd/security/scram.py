@@ -64,7 +64,7 @@ def no_token(token_id: str) -> None:
 
 
 class ScramServerExchange:
-    """One login by SCRAM. `find_credential` is called once, with the name that the client sends."""
+    """A login by SCRAM. `find_credential` is called once, with the name that the client sends."""
 
     def __init__(
         self,

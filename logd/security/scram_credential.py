@@ -44,7 +44,7 @@ class BadCredential(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramCredential:
-    """What verifies a client's proof, and proves to the client that the broker knows the password's hash."""
+    """Keys that verify a client's proof, and that prove to the client that the broker knows the user."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)

@@ -63,7 +63,7 @@ async def test_nobody_but_brokers_is_served(zookeeper: str, tmp_path: Path) -> N
         async with Client(brokers.bootstrap) as client:
             await Admin(client).create_topics([NewTopic(TOPIC, 1, 2)])
         controller = brokers.controller.broker
-        epoch = brokers.member(controller.node_id).controlling.epoch
+        epoch = brokers.member(controller.node_id).controlling.elected.epoch
         for running in brokers.up.values():
             for endpoint in running.broker.endpoints:
                 for row in BROKER_REQUESTS.values():
@@ -78,7 +78,7 @@ async def test_nobody_but_brokers_is_served(zookeeper: str, tmp_path: Path) -> N
             await Admin(client).create_topics([NewTopic("after", 3, 2)])
         await brokers.until(lambda: all("after" in each.topics for each in brokers.up.values()))
         assert brokers.controller.broker is controller
-        assert brokers.member(controller.node_id).controlling.epoch == epoch
+        assert brokers.member(controller.node_id).controlling.elected.epoch == epoch
 
 
 async def test_a_broker_is_not_believed_about_its_epoch(zookeeper: str, tmp_path: Path) -> None:
@@ -109,6 +109,6 @@ async def test_a_broker_is_not_believed_about_its_epoch(zookeeper: str, tmp_path
         answer = await send(broker.broker_login)
         assert answer.error_code == ErrorCode.INVALID_REQUEST
         assert not any(character.isdigit() for character in answer.error_message or "")
-        assert member.is_active and member.controlling.epoch < CONTROLLER_EPOCH
+        assert member.is_active and member.controlling.elected.epoch < CONTROLLER_EPOCH
         with pytest.raises(AuthenticationFailed):
             await send(BrokerLogin("another secret", "INNER"))
