@@ -1,7 +1,7 @@
 """The requests that only brokers of the cluster may send, and the check of their sender.
 
-Some are APIs of their own. Others are a part of an API that clients use as well: a fetch with a replica id, for
-one. A standalone broker serves none of them. A broker of a cluster serves them on the listener of
+Some are APIs of their own. Others are a part of an API that clients use as well, such as a fetch with a
+replica id. A standalone broker serves none of them. A broker of a cluster serves them on the listener of
 `inter.broker.listener.name`, after the peer has logged in as a broker (`logd.broker.cluster.broker_login`).
 """
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 _KEYS = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds broker.heartbeat.interval.ms
 broker.id.generation.enable broker.session.timeout.ms config.providers
-connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
+
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
 controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
 controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
-controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
+controller.socket.timeout.ms cordoned.log.dirs 
 delete.records.purgatory.purge.interval.requests early.start.listeners
 errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
@@ -38,10 +38,10 @@ metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
 metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.commit.required.acks
-principal.builder.class process.roles producer.purgatory.purge.interval.requests queued.max.requests
+process.roles producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds replica.selector.class replica.socket.receive.buffer.bytes
 replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
-reserved.broker.max.id security.inter.broker.protocol security.providers
+reserved.broker.max.id 
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms telemetry.max.bytes
 transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
 """
@@ -50,7 +50,6 @@ WITHOUT_EFFECT = frozenset(_KEYS.split())
 
 PREFIXES_WITHOUT_EFFECT = (
     "confluent.",
-    "delegation.token.",
     "group.share.",
     "group.streams.",
     "remote.",
@@ -59,8 +58,39 @@ PREFIXES_WITHOUT_EFFECT = (
     "share.",
 )
 
-REFUSED_PREFIXES = ("authorizer.", "sasl.", "ssl.", "super.users", "listener.name.")
+REFUSED_PREFIXES = (
+    "authorizer.",
+    "delegation.token.",
+    "listener.name.",
+    "sasl.",
+    "ssl.",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "alter.config.policy.",
+    "connection.failed.authentication.",
+    "connections.max.reauth.",
+    "control.plane.listener.",
+    "create.topic.policy.",
+    "principal.builder.",
+    "security.inter.broker.",
+    "security.providers",
+)
 """Security settings: a broker that ignored them would be open although its operator believes it closed."""
+
+HARMLESS = {
+    "security.inter.broker.protocol": "PLAINTEXT",
+    "connections.max.reauth.ms": "0",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Values of such settings that promise nothing."""
+
+
+def is_refused(key: str, value: str) -> bool:
+    """Return True if a setting promises a protection that this broker does not have."""
+    return key.startswith(REFUSED_PREFIXES) and value.strip().lower() not in (
+        "",
+        HARMLESS.get(key, "").lower(),
+    )
 
 
 def has_no_effect(key: str) -> bool:

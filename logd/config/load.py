@@ -10,7 +10,7 @@ from kafka_client.errors import ConfigError
 from kafka_client.java_properties import parse_overrides, read_properties
 from logd.config.broker import BROKER_SETTINGS, ZOOKEEPER_CONNECT, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
-from logd.config.known import REFUSED_PREFIXES, has_no_effect
+from logd.config.known import REFUSED_PREFIXES, has_no_effect, is_refused
 from logd.config.renamed import CLUSTER_PREVIEW, NOTES, with_todays_names
 from logd.config.replication import REPLICATION_SETTINGS
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS
@@ -53,11 +53,14 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             declared.parse(value)
             if not is_clustered and key != ZOOKEEPER_CONNECT:
                 notes.append(f"{key}: no effect without {ZOOKEEPER_CONNECT}, this broker coordinates itself")
-        elif key.startswith(REFUSED_PREFIXES):
+        elif is_refused(key, value):
             raise ConfigError(
-                key, value, "nothing: this broker serves PLAINTEXT listeners without authorization"
+                key,
+                "[hidden]" if "password" in key or "jaas" in key else value,
+                "nothing: this broker serves PLAINTEXT listeners without authorization and would not go by it; "
+                "take it out, and let only those reach the listeners who may do everything",
             )
-        elif has_no_effect(key) or key.startswith("zookeeper."):
+        elif has_no_effect(key) or key.startswith(REFUSED_PREFIXES) or key.startswith("zookeeper."):
             notes.append(f"{key}: no effect in logd")
         else:
             warnings.append(unknown_setting(key))

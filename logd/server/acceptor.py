@@ -26,8 +26,8 @@ log = logging.getLogger("logd.server")
 class Acceptor:
     """From `start` until `close`, after which all connections have been made that were ever accepted.
 
-    `factory` makes a connection's protocol. `pause_s` is called after each accepted connection and returns how
-    long the next one has to wait, in seconds.
+    `factory` makes a connection's protocol. `pause_s` is called after each accepted connection and returns
+    how long the next one has to wait, in seconds.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The limits on connections, of all listeners of a broker together.
 
-As in Apache Kafka, the listener between brokers is spared if there are several listeners: brokers go on, and an
-operator can take a limit back there. Kafka lets further connections wait, where these are closed at once.
+As in Apache Kafka, the listener between brokers is spared if there are several listeners: brokers go on, and
+an operator can take a limit back there. Kafka lets further connections wait, where these are closed at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The time that a client has to send a request in whole.
 
-Without it, a client that sends a byte now and then holds a connection and its buffer for ever. A large request
-has longer, since a slow network may carry it.
+Without it, a client that sends a byte now and then holds a connection and its buffer for ever. A large
+request has longer, since a slow network may carry it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 FINISHED: Final = -1.0
 """In place of a time, if no request has arrived in part."""
 SECONDS_MAX: Final = 60.0
-"""For the first request of a connection, from its beginning on; and for each request that arrives in pieces."""
+"""For the first request of a connection, from its start; and for each request that arrives in pieces."""
 SLOWEST_BYTES_PER_S: Final = 16 * 1024
 
 

@@ -48,4 +48,4 @@ class RequestContext:
         self.is_broker = is_broker
         """True once the peer has logged in as a broker of the cluster, by the listener between brokers."""
         self.broker_exchange: ServerExchange | None = None
-        """That login while it is under way."""
+        """The login as a broker while it is under way."""

@@ -40,7 +40,8 @@ class EpochProof:
                 self._proven = max(self._proven, await controller_epoch(self._session))
         except TimeoutError:
             raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT, f"whether controller epoch {epoch} is real, ZooKeeper did not say"
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"whether controller epoch {epoch} is real, ZooKeeper did not say",
             ) from None
         if epoch > self._proven:
             raise KafkaError(

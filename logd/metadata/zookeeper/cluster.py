@@ -1,4 +1,4 @@
-"""Data that the brokers of a cluster share besides its metadata: its id, its secret, blocks of producer ids."""
+"""Data that the brokers of a cluster share besides its metadata: id, secret, blocks of producer ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only brokers may send is refused to everybody by a standalone broker."""
+"""Requests that only brokers may send: a standalone broker refuses them to everybody."""
 
 from __future__ import annotations
 

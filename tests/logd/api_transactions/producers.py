@@ -7,7 +7,10 @@ from typing import Any
 
 from kafka_client.records import build_batch, decode_records, iter_batches, parse_control
 from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from kafka_client.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kafka_client.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafka_client.wire.messages.end_txn import EndTxnRequest
 from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -73,7 +73,8 @@ def test_a_place_is_given_again() -> None:
     for _ in range(3):
         peer = Peer()
         assert quotas.admit(peer) is None
-        assert quotas.admit(other := Peer("10.0.0.2")) == "more than max.connections=1"
+        other = Peer("10.0.0.2")
+        assert quotas.admit(other) == "more than max.connections=1"
         quotas.quotas.forget(other)
         quotas.quotas.forget(peer)
 

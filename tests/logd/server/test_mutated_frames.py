@@ -25,8 +25,8 @@ from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, Fetch
 from kafka_client.wire.messages.list_offsets import ListOffsetsRequest
 from kafka_client.wire.messages.produce import ProduceRequest
 from kafka_client.wire.produce import encode_produce_request
-from logd.api.dispatch.dispatch import serve
 from logd.api.broker_requests import LIST_OFFSETS
+from logd.api.dispatch.dispatch import serve
 from logd.api.request.answer import Refused
 from logd.api.request.context import RequestContext
 from logd.api.table import APIS, PRODUCE

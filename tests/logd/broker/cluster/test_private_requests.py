@@ -1,7 +1,7 @@
 """Requests between brokers, sent by somebody who is no broker, on each listener.
 
-The story: any peer could send the controller's message with an epoch of its own. The refusal told which broker
-epoch was needed, and from then on no controller was believed.
+The story: any peer could send the controller's message with an epoch of its own. The refusal told which
+broker epoch was needed, and from then on no controller was believed.
 """
 
 from __future__ import annotations

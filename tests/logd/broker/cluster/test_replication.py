@@ -308,13 +308,13 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
         topic = ListOffsetsTopic(name=TOPIC, partitions=[partition])
         return ListOffsetsRequest(replica_id=replica_id, topics=[topic])
 
-    def told(answer: ListOffsetsResponse) -> tuple[int, int]:
+    def result_of(answer: ListOffsetsResponse) -> tuple[int, int]:
         ((row,),) = (topic.partitions for topic in answer.topics)
         return row.error_code, row.offset
 
     def ask(port: int, timestamp: int, version: int) -> tuple[int, int]:
         with RawClient(port) as client:
-            return told(client.request(request(timestamp), version))
+            return result_of(client.request(request(timestamp), version))
 
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
@@ -336,7 +336,7 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
         assert await list_offset(LATEST, 4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
         assert await list_offset(EARLIEST) == await list_offset(1000) == (0, 0)
         assert await list_offset(3000) == (0, -1)
-        assert told(await nodes.nodes[2].peers.request(1, request(LATEST, replica_id=2))) == (0, 3)
+        assert result_of(await nodes.nodes[2].peers.request(1, request(LATEST, replica_id=2))) == (0, 3)
         async with Client(f"127.0.0.1:{port}") as client:
             waiting = asyncio.ensure_future(list_offsets(client, {TP: LATEST}))
             for other in (2, 3):
