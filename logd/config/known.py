@@ -19,7 +19,7 @@ controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
 controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
 controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
-controller.socket.timeout.ms cordoned.log.dirs 
+controller.socket.timeout.ms cordoned.log.dirs
 delete.records.purgatory.purge.interval.requests early.start.listeners
 errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
@@ -41,7 +41,7 @@ metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.com
 process.roles producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds replica.selector.class replica.socket.receive.buffer.bytes
 replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
-reserved.broker.max.id 
+reserved.broker.max.id
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms telemetry.max.bytes
 transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
 """

@@ -57,10 +57,10 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             raise ConfigError(
                 key,
                 "[hidden]" if "password" in key or "jaas" in key else value,
-                "nothing: this broker serves PLAINTEXT listeners without authorization and would not go by it; "
-                "take it out, and let only those reach the listeners who may do everything",
+                "nothing: this broker serves PLAINTEXT listeners without authorization; take it out, and let "
+                "only those reach the listeners who may do everything",
             )
-        elif has_no_effect(key) or key.startswith(REFUSED_PREFIXES) or key.startswith("zookeeper."):
+        elif has_no_effect(key) or key.startswith((*REFUSED_PREFIXES, "zookeeper.")):
             notes.append(f"{key}: no effect in logd")
         else:
             warnings.append(unknown_setting(key))

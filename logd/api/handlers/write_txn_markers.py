@@ -1,8 +1,8 @@
 """WriteTxnMarkers, 1 to 2: end transactions in partitions, whatever their coordinator says.
 
 For brokers, and for an operator who aborts a transaction that hangs (KIP-664). From others than
-brokers, all but such an abort is CLUSTER_AUTHORIZATION_FAILED. The log checks the epochs of the producer and the coordinator.
-Where another broker leads the partition it is NOT_LEADER_OR_FOLLOWER.
+brokers, all but such an abort is CLUSTER_AUTHORIZATION_FAILED. The log checks the epochs of the producer and
+the coordinator. Where another broker leads the partition it is NOT_LEADER_OR_FOLLOWER.
 
 logd's coordinators also say which leader epoch, topic and transaction they mean, in tagged fields of ours.
 What comes late is refused by the first two, and not written again by the third.

@@ -1,8 +1,8 @@
 """The login of the brokers of a cluster to each other, by a secret that they keep in ZooKeeper.
 
-The login is SCRAM-SHA-256 (RFC 7677) on the listener of `inter.broker.listener.name`, if that listener asks for
-no other login. Each broker is client and server of the same user. Who can read the secret in ZooKeeper could
-as well write there what the controller writes.
+The login is SCRAM-SHA-256 (RFC 7677) on the listener of `inter.broker.listener.name`, if that listener asks
+for no other login. Each broker is client and server of the same user. Who can read the secret in ZooKeeper
+could as well write there what the controller writes.
 """
 
 from __future__ import annotations
