@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from kafka_client.errors import MillstreamError
+from kafka_client.http.hosts import CheckedHosts, is_loopback
 from kafka_client.http.protocol import CONNECTIONS_MAX, BoundedProtocol
 
 SHUTDOWN_SECONDS = 3
@@ -22,7 +23,8 @@ SHUTDOWN_SECONDS = 3
 class HttpServer:
     """An HTTP server on ``listener``, which is host:port; port 0 means any free port. ``tls`` makes it HTTPS.
 
-    If `CONNECTIONS_MAX` requests run, a further one gets the status 503. Call `start`, then `close`.
+    If `CONNECTIONS_MAX` requests run, a further one gets the status 503. On a loopback address, requests to
+    unknown names are refused (`hosts`). Call `start`, then `close`.
     """
 
     def __init__(self, app: Any, listener: str, tls: ssl.SSLContext | None = None) -> None:
@@ -31,7 +33,7 @@ class HttpServer:
         self.port = int(port)
         """The port; after `bind` the one that the server listens on."""
         config = uvicorn.Config(
-            app,
+            CheckedHosts(app, (self.host.lower(),)) if is_loopback(self.host) else app,
             http=BoundedProtocol,
             lifespan="off",
             ws="none",

@@ -42,6 +42,7 @@ from logd.storage.disk import PosixDisk
 
 if TYPE_CHECKING:
     from kafka_client.topic_partition import TopicPartition
+    from logd.broker.cluster.broker_login import BrokerLogin
     from logd.broker.cluster.controller_link import ControllerLink, RemoteCreations
     from logd.broker.cluster.membership import ClusterMembership
     from logd.broker.cluster.replica_selector import ReplicaSelector
@@ -119,6 +120,8 @@ class Broker:
         self.requests_served: Counter[int] = Counter()
         self.loop: asyncio.AbstractEventLoop
         self.controller_link: ControllerLink | None = None
+        self.broker_login: BrokerLogin | None = None
+        """The login of other brokers to this one; None for a standalone broker."""
         self._remote_creations: RemoteCreations | None = None
         self.catalog: TopicCatalog
         self.cluster: ClusterView

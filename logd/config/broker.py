@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_client.errors import ConfigError
+from logd.config.connection_limits import ADDRESS_LIMITS
 from logd.config.replication import ReplicationConfig
 from logd.config.setting import (
     INT_MAX,
@@ -132,10 +133,36 @@ class BrokerConfig(ReplicationConfig):
         I, 100, "SASL: how long the response to a failed login is delayed.", allowed=_NOT_NEGATIVE
     )
     max_connections: int = setting(
-        I, INT_MAX, "Most connections at one time.", allowed=_NOT_NEGATIVE, dynamic=True
+        I,
+        INT_MAX,
+        "Most connections at one time, of all listeners together. If there are several, the listener "
+        "between brokers is spared: connections of clients make room for it.",
+        # With Apache Kafka's 0 nobody could take the limit back.
+        allowed=_POSITIVE,
+        dynamic=True,
     )
     max_connections_per_ip: int = setting(
-        I, INT_MAX, "Most connections at one time from one address.", allowed=_POSITIVE, dynamic=True
+        I,
+        INT_MAX,
+        "Most connections at one time from one address, of all listeners together. If there are several, "
+        "the listener between brokers is spared.",
+        allowed=_POSITIVE,
+        dynamic=True,
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = setting(
+        LI,
+        (),
+        "Limits of single addresses, in place of max.connections.per.ip. 0 keeps an address out.",
+        allowed=ADDRESS_LIMITS,
+        dynamic=True,
+    )
+    max_connection_creation_rate: int = setting(
+        I,
+        INT_MAX,
+        "Most new connections per second; further ones wait. If there are several listeners, the one "
+        "between brokers is spared.",
+        allowed=_POSITIVE,
+        dynamic=True,
     )
     fetch_max_bytes: int = setting(
         I, 57_671_680, "Most bytes of records in one fetch response.", allowed=at_least(1024)

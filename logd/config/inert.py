@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from logd.config.setting import INT_MAX, LONG_MAX, Kind, Setting, Value, at_least, between
+from logd.config.setting import LONG_MAX, Kind, Setting, Value, at_least, between
 
-_NOT_NEGATIVE, _POSITIVE = at_least(0), at_least(1)
+_POSITIVE = at_least(1)
 _ONE_LOOP = "Without effect: one event loop serves all requests; background.threads do blocking work."
 _ONE_FETCHER = "Without effect: a follower fetches from each leader over one connection."
 _NO_TIERS = "Without effect: there is no tiered storage."
@@ -24,7 +24,6 @@ def _inert(key: str, kind: Kind, default: Value, doc: str, **facts: Any) -> Sett
 
 
 _SETTINGS = (
-    _inert("max.connection.creation.rate", Kind.INT, INT_MAX, "Without effect.", allowed=_NOT_NEGATIVE),
     _inert("num.io.threads", Kind.INT, 8, _ONE_LOOP, allowed=_POSITIVE),
     _inert("num.network.threads", Kind.INT, 3, _ONE_LOOP, allowed=_POSITIVE),
     _inert("num.replica.fetchers", Kind.INT, 1, _ONE_FETCHER, allowed=_POSITIVE),

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 _KEYS = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds broker.heartbeat.interval.ms
 broker.id.generation.enable broker.session.timeout.ms config.providers
-control.plane.listener.name
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
 controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
 controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
-controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
+controller.socket.timeout.ms cordoned.log.dirs
 delete.records.purgatory.purge.interval.requests early.start.listeners
 errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
@@ -34,14 +33,14 @@ group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols 
 initial.broker.registration.timeout.ms inter.broker.protocol.version kafka.metrics.polling.interval.secs
 kafka.metrics.reporters log.dir.failure.timeout.ms log.message.downconversion.enable
 log.message.format.version log.remote.copy.lag.bytes log.remote.copy.lag.ms
-max.connections.per.ip.overrides metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
 metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
 metrics.num.samples metrics.recording.level metrics.sample.window.ms offsets.commit.required.acks
-principal.builder.class process.roles producer.purgatory.purge.interval.requests queued.max.requests
+process.roles producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds replica.selector.class replica.socket.receive.buffer.bytes
 replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
-reserved.broker.max.id security.inter.broker.protocol security.providers
+reserved.broker.max.id
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms telemetry.max.bytes
 transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
 """
@@ -50,7 +49,6 @@ WITHOUT_EFFECT = frozenset(_KEYS.split())
 
 PREFIXES_WITHOUT_EFFECT = (
     "confluent.",
-    "delegation.token.",
     "group.share.",
     "group.streams.",
     "remote.",
@@ -62,8 +60,37 @@ PREFIXES_WITHOUT_EFFECT = (
 SECURITY_PREFIXES = ("ssl.", "sasl.", "listener.name.")
 """Keys of TLS and SASL: `security_keys` checks them."""
 
-REFUSED_PREFIXES = ("authorizer.", "super.users", *SECURITY_PREFIXES)
-"""Security settings that cannot be changed while the broker runs; of authorization there are none at all."""
+REFUSED_PREFIXES = (
+    *SECURITY_PREFIXES,
+    "authorizer.",
+    "delegation.token.",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "alter.config.policy.",
+    "control.plane.listener.",
+    "create.topic.policy.",
+    "principal.builder.",
+    "security.inter.broker.",
+    "security.providers",
+)
+"""Security settings that cannot be changed while the broker runs.
+
+But for those of TLS and SASL, a broker that ignored them would be open although its operator believes it closed.
+"""
+
+HARMLESS = {
+    "security.inter.broker.protocol": "PLAINTEXT",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Values of such settings that promise nothing."""
+
+
+def is_refused(key: str, value: str) -> bool:
+    """Return True if a setting promises a protection that this broker does not have."""
+    return key.startswith(REFUSED_PREFIXES) and value.strip().lower() not in (
+        "",
+        HARMLESS.get(key, "").lower(),
+    )
 
 
 def has_no_effect(key: str) -> bool:

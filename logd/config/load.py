@@ -10,7 +10,7 @@ from kafka_client.errors import ConfigError
 from kafka_client.java_properties import parse_overrides, read_properties
 from logd.config.broker import BROKER_SETTINGS, ZOOKEEPER_CONNECT, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
-from logd.config.known import REFUSED_PREFIXES, SECURITY_PREFIXES, has_no_effect
+from logd.config.known import REFUSED_PREFIXES, SECURITY_PREFIXES, has_no_effect, is_refused
 from logd.config.renamed import CLUSTER_PREVIEW, NOTES, with_todays_names
 from logd.config.replication import REPLICATION_SETTINGS
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS
@@ -57,9 +57,14 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             from logd.config.security_keys import check_security_key  # only where a key is set
 
             check_security_key(key)
-        elif key.startswith(REFUSED_PREFIXES):
-            raise ConfigError(key, value, "nothing: this broker has no authorization")
-        elif has_no_effect(key) or key.startswith("zookeeper."):
+        elif is_refused(key, value):
+            raise ConfigError(
+                key,
+                "[hidden]" if "password" in key or "jaas" in key else value,
+                "nothing: this broker has no authorization; take it out, and let only those reach the listeners "
+                "who may do everything",
+            )
+        elif has_no_effect(key) or key.startswith((*REFUSED_PREFIXES, "zookeeper.")):
             notes.append(f"{key}: no effect in logd")
         else:
             warnings.append(unknown_setting(key))

@@ -30,13 +30,20 @@ log = logging.getLogger("logd.server")
 class Acceptor:
     """From `start` until `close`, after which all connections have been made that were ever accepted.
 
-    `factory` makes a connection's protocol.
+    `factory` makes a connection's protocol. `pause_s` is called after each accepted connection and returns
+    how long the next one has to wait, in seconds.
     """
 
-    def __init__(self, listening: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+    def __init__(
+        self,
+        listening: socket.socket,
+        factory: Callable[[], asyncio.BaseProtocol],
+        pause_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listening = listening
         self._factory = factory
+        self._pause_s = pause_s
         self.tls: ssl.SSLContext | None = None
         """The context of connections with TLS."""
         self._taking: set[asyncio.Task[None]] = set()
@@ -78,6 +85,9 @@ class Acceptor:
             task = self._loop.create_task(self._take(accepted))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
+            if (pause_s := self._pause_s()) > 0:
+                self._accept_again(pause_s)
+                return
 
     def _accept_later(self, error: OSError) -> None:
         """Stop accepting for `AGAIN_S` seconds: the socket stays readable while no connection can be
@@ -87,8 +97,12 @@ class Acceptor:
         log.error(
             "%s:%d: connections wait, none can be accepted: %s (ulimit -n?)", host, port, error.strerror
         )
+        self._accept_again(AGAIN_S)
+
+    def _accept_again(self, seconds: float) -> None:
+        """Accept no connection for some seconds."""
         self._rest()
-        self._again = self._loop.call_later(AGAIN_S, self._loop.add_reader, self._listening, self._accept)
+        self._again = self._loop.call_later(seconds, self._loop.add_reader, self._listening, self._accept)
 
     async def _take(self, accepted: socket.socket) -> None:
         if self.tls is not None:

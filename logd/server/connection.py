@@ -29,6 +29,7 @@ from logd.broker.fetching.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output
 from logd.server.receive_buffer import LENGTH, ReceiveBuffer
 from logd.server.receive_buffers import READ_WINDOW
+from logd.server.unfinished import FINISHED, is_late
 
 if TYPE_CHECKING:
     from logd.api.dispatch.dispatch import Answered, Serving
@@ -96,7 +97,8 @@ class Connection(asyncio.BufferedProtocol):
         self._context: RequestContext
         self.peer = "?"
         self.host = "?"
-        self.last_active = self._loop.time()
+        self.last_active = self._unfinished_since = self._loop.time()
+        """When bytes came last, and when the request began to arrive that has not arrived in whole."""
 
     # The transport's callbacks
 
@@ -152,6 +154,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._waiting is None and not self._output.is_blocked:
             self._serve_all()
         if received.filled:
+            if self._unfinished_since == FINISHED:
+                self._unfinished_since = self.last_active
             may_receive = received.filled < len(received.buffer) or self._may_receive()
             received.keep(may_receive)
             if not may_receive:
@@ -234,6 +238,8 @@ class Connection(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         if not self._reading and not self._closed:
             self._reading = True
+            if self._unfinished_since != FINISHED:
+                self._unfinished_since = self._loop.time()
             self._transport.resume_reading()
 
     # Requests
@@ -292,6 +298,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._flush()
                 if self._output.is_blocked or self._closed:
                     break
+        if start > received.start:
+            self._unfinished_since = FINISHED
         if received.served(start):
             self._owner.receive_buffers.dismiss(self)
         self._flush()
@@ -428,6 +436,22 @@ class Connection(asyncio.BufferedProtocol):
         reason = "the client does not read" if self._output.is_blocked else "idle"
         log.info("%s: %s for %.0f s; connection closed", self.peer, reason, idle_seconds)
         self._close()
+
+    def close_if_late(self, now: float) -> None:
+        """Close the connection if its client has had its time to send a whole request.
+
+        The time does not count while the connection itself does not read, or serves an earlier request.
+        """
+        if self.is_waiting or self._output.is_blocked or not self._reading or self._closed:
+            return
+        received = self._received
+        announced = received.announced() if received.filled - received.start >= LENGTH.size else 0
+        if is_late(self._unfinished_since, now, announced):
+            self._offend(f"no whole request within {now - self._unfinished_since:.0f} s", logging.INFO)
+
+    def give_way(self) -> None:
+        """Close the connection, since max.connections is reached and a broker connects."""
+        self._offend("max.connections is reached, and a broker connects", logging.INFO)
 
     def close(self) -> None:
         """Close the connection because the broker stops."""

@@ -1,10 +1,9 @@
-"""A listening socket: its connections, their largest number, and the closing of idle ones."""
+"""A listening socket: its connections, and the closing of idle and of slow ones."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from logd.api.dispatch.dispatch import serve
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from logd.api.dispatch.dispatch import Serving
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
+    from logd.server.connection_quotas import ConnectionQuotas
     from logd.security.listener_security import ListenerSecurity
     from logd.server.receive_buffers import ReceiveBuffers
 
@@ -28,7 +28,9 @@ SWEEP_SECONDS_MAX = 10.0
 class Listener:
     """Made by ``Server``; ``advertised`` is what clients that came in here are told."""
 
-    def __init__(self, broker: Broker, bound: Endpoint, receive_buffers: ReceiveBuffers) -> None:
+    def __init__(
+        self, broker: Broker, bound: Endpoint, receive_buffers: ReceiveBuffers, quotas: ConnectionQuotas
+    ) -> None:
         config = broker.config
         self.broker = broker
         self.receive_buffers = receive_buffers
@@ -41,7 +43,7 @@ class Listener:
         self.copies = config.millstream_fetch_send == "copy"
         self._idle_seconds = config.connections_max_idle_ms / 1000
         self._connections: set[Connection] = set()
-        self._per_host: Counter[str] = Counter()
+        self._quotas = quotas
         self._socket: socket.socket | None = None
         self._acceptor: Acceptor | None = None
         self._rounds = PeriodicTasks()
@@ -69,7 +71,9 @@ class Listener:
         """Accept connections, once ``advertised`` is known. CannotListen when another was faster."""
         assert self._socket is not None, "bind first"
         backlog = self.broker.config.socket_listen_backlog_size
-        acceptor = Acceptor(self._socket, lambda: Connection(self))
+        acceptor = Acceptor(
+            self._socket, lambda: Connection(self), lambda: self._quotas.pause_s(self.bound.listener)
+        )
         if self.security is not None:
             acceptor.tls = self.security.tls
         try:
@@ -120,25 +124,20 @@ class Listener:
         }
 
     def admit(self, connection: Connection) -> str | None:
-        """Count a connection in; what is wrong with it when there are too many."""
-        config = self.broker.config
+        """Count a connection in. Return the reason to refuse it if there are too many, else None."""
         self._connections.add(connection)
-        self._per_host[connection.host] += 1
-        if len(self._connections) > config.max_connections:
-            return f"more than max.connections={config.max_connections}"
-        if self._per_host[connection.host] > config.max_connections_per_ip:
-            return f"more than max.connections.per.ip={config.max_connections_per_ip}"
-        return None
+        return self._quotas.admit(connection, self.bound.listener)
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""
         self._connections.discard(connection)
-        self._per_host[connection.host] -= 1
-        if self._per_host[connection.host] <= 0:
-            del self._per_host[connection.host]
+        self._quotas.forget(connection)
 
     async def _sweep(self) -> None:
-        """Close idle connections and release spare buffers; called periodically."""
+        """Close idle connections, and those that do not finish a request; release spare buffers.
+
+        Called periodically.
+        """
         self.receive_buffers.trim()
         now = self.loop.time()
         for connection in tuple(self._connections):
@@ -146,6 +145,8 @@ class Listener:
             try:
                 if 0 < self._idle_seconds < quiet:
                     connection.close_idle(quiet)
+                else:
+                    connection.close_if_late(now)
             except Exception as error:  # one that always fails must not end the others
                 report(f"{connection.peer}: looking whether it is idle", error)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logd.config.listeners import advertised_endpoints, bound_endpoints
+from logd.server.connection_quotas import ConnectionQuotas, spared_listener
 from logd.server.listener import Listener
 from logd.server.receive_buffers import ReceiveBuffers
 
@@ -21,7 +23,11 @@ class Server:
         self._broker = broker
         buffers = ReceiveBuffers(announced_bytes_max=broker.config.queued_max_request_bytes)
         broker.metrics.add("millstream", "receive-buffers", buffers.statistics)
-        self._listeners = [Listener(broker, endpoint, buffers) for endpoint in bound_endpoints(broker.config)]
+        endpoints = bound_endpoints(broker.config)
+        quotas = ConnectionQuotas(
+            lambda: broker.config, spared_listener(broker.config, endpoints), asyncio.get_running_loop().time
+        )
+        self._listeners = [Listener(broker, endpoint, buffers, quotas) for endpoint in endpoints]
         for listener in self._listeners:
             broker.metrics.add(
                 "millstream", "listener", listener.statistics, listener=listener.bound.listener

@@ -17,6 +17,8 @@ from streams.queries import HostInfo
 
 HOP = "x-millstream-forwarded-by"
 """The header of a forwarded request: the address of the forwarding instance."""
+INSTANCE_OF = "x-millstream-instance-of"
+"""The header of an instance's responses: its application id. No other response is handed on."""
 FORWARDS_MAX = 16
 """The most requests forwarded at one time; further ones wait, within their timeout."""
 FORWARD_SECONDS = 3.0
@@ -57,6 +59,9 @@ class Forwarding:
         try:
             connection.request("GET", target, headers={HOP: str(self._app.host)})
             response = connection.getresponse()
+            if response.headers.get(INSTANCE_OF) != self._app.config.application_id:
+                # Any member of the group may name an address, also that of a service it cannot reach itself.
+                raise http.client.HTTPException(f"it is no instance of {self._app.config.application_id}")
             body = response.read(ANSWER_MAX + 1)
         finally:
             connection.close()

@@ -6,13 +6,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from kafka_client.http.errors import EXCEPTION_HANDLERS, error_response
 from kafka_client.http.metrics import metrics_endpoint
 from kafka_client.http.server import HttpServer
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.http.application import Application
-from streams.http.forwarding import Forwarding
+from streams.http.forwarding import INSTANCE_OF, Forwarding
 from streams.http.overview import Overview
 from streams.http.queries import Queries
 from streams.http.text import BadRequest
@@ -27,7 +28,7 @@ class HttpView:
 
     def __init__(self, app: Application, listener: str) -> None:
         self._forwarding = Forwarding(app)
-        self._server = HttpServer(_starlette(app, self._forwarding), listener)
+        self._server = HttpServer(_Named(_starlette(app, self._forwarding), app), listener)
         self._server.bind()
 
     @property
@@ -43,6 +44,22 @@ class HttpView:
         """Answer the requests received, and stop."""
         await self._server.close()
         self._forwarding.close()
+
+
+class _Named:
+    """An ASGI application whose responses name the application that the instance belongs to."""
+
+    def __init__(self, view: Starlette, app: Application) -> None:
+        self._view = view
+        self._header = INSTANCE_OF.encode(), app.config.application_id.encode("latin-1", "replace")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), self._header]}
+            await send(message)
+
+        await self._view(scope, receive, send_named)
 
 
 def _starlette(app: Application, forwarding: Forwarding) -> Starlette:

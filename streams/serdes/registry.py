@@ -95,11 +95,13 @@ class RegistryClient:
         import urllib.error  # here, because its import is slow, and most applications have no registry
         import urllib.request
 
+        from streams.serdes.registry_redirects import opener
+
         url = self.url + path
         request = urllib.request.Request(url, body, self._headers)
         for left in reversed(range(TRIES)):
             try:
-                with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+                with opener().open(request, timeout=TIMEOUT_SECONDS) as answer:
                     response = json.load(answer)
             except urllib.error.HTTPError as error:
                 with error:

@@ -7,14 +7,18 @@ a record that did not fit, doubles its fetch size each time, and gave up with MS
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kafka_client.records import build_batch, decode_records, iter_batches
 from tests.interop.transactions.clients.base import LIBRARIES, load
+from tests.logd.broker.fetch_bench import Session, running
 from tests.support import java
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
@@ -129,13 +133,19 @@ def test_no_answer_is_without_a_record(cleaned: LogdProcess, topic: str) -> None
             position = headers[-1].next_offset
 
 
-def test_a_follower_gets_every_batch(cleaned: LogdProcess) -> None:
+def test_a_follower_gets_every_batch(cleaned: LogdProcess, tmp_path: Path) -> None:
     """Empty batches reach a follower too, so it has the producers' last sequences."""
-    with RawClient(cleaned.port) as client:
-        answer = client.fetch("producers", 0, replica_id=2)
+    copied = shutil.copytree(cleaned.folder / "data", tmp_path / "data")
+    with running(copied) as bench:
+        leading: Any = SimpleNamespace(
+            fetches=lambda broker: None, fetched=lambda *fetched: None, throttle=lambda follower: None
+        )
+        bench.broker.leading = leading
+        answer = Session(bench).partitions({("producers", 0): 0}, replica_id=2)["producers", 0]
         headers = [header for _, header in iter_batches(answer.records)]
-        assert [header.base_offset for header in headers] == list(range(len(headers)))
-        assert not any(header.count for header in headers)
+        bench.broker.leading = None
+    assert [header.base_offset for header in headers] == list(range(len(headers)))
+    assert not any(header.count for header in headers)
 
 
 def values_in(logd: LogdProcess, topic: str) -> list[bytes]:

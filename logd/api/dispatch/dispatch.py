@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_client.errors import MalformedMessage
+from logd.api.broker_requests import WHOLE_APIS, require_broker
 from logd.api.request.answer import Refused
 from logd.api.table import (
     API_VERSIONS,
@@ -65,7 +66,9 @@ def serve(view: memoryview, pos: int, end: int, context: RequestContext) -> Outc
                 body = _after_tags(view, pos, body, end)
             return _fetch(view, body, end, version, correlation_id, context)
         api = APIS.get(key) or OPERATOR_APIS.get(key)
-        if api is None and context.broker.controller_link is not None:
+        if api is None:
+            if key in WHOLE_APIS:
+                require_broker(key, context)
             api = BROKER_APIS.get(key)
         if api is None:
             raise Refused(f"asked for API {key} version {version}, which is not served")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kafka_client.errors import KafkaError
 from kafka_client.wire.fetch import TOPIC_IDS, decode_fetch_request, encode_fetch_response
+from logd.api.broker_requests import FETCH, require_broker
 from logd.api.fetch.fetch_read import FetchRead
 from logd.broker.fetching.delayed import Delayed, NeedsColdRead
 from logd.broker.fetching.fetch_session import CLOSING_EPOCH, NO_SESSION, OPENING_EPOCH
@@ -32,6 +33,8 @@ def serve(
     """Answer at once when there is enough, an error, or nothing to wait for; otherwise wait."""
     request = decode_fetch_request(view, version, pos, end)
     broker = context.broker
+    if request.replica_id >= 0:
+        require_broker(FETCH, context)
     session = None
     if request.session_epoch not in (OPENING_EPOCH, CLOSING_EPOCH):
         try:

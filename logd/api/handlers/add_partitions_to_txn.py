@@ -22,6 +22,7 @@ from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from logd.api.broker_requests import require_broker
 from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.broker.topics.topic import INTERNAL_TOPICS
@@ -40,6 +41,7 @@ Codes = Mapping[TopicPartition, ErrorCode]
 async def handle(request: AddPartitionsToTxnRequest, context: RequestContext) -> AddPartitionsToTxnResponse:
     """Answer partition by partition."""
     if context.version >= BATCHED_FROM:
+        require_broker(REQUEST.API_KEY, context)
         # At once: where records wait for replicas, all wait for the same.
         codes_of_all = await asyncio.gather(*(_codes(each, context) for each in request.transactions))
         results = [

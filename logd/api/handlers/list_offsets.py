@@ -28,6 +28,7 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from logd.api.broker_requests import require_broker
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.partition.batch_rules import LOOP_DECOMPRESSED_MAX
@@ -47,6 +48,8 @@ _NOT_FOUND = TimestampOffset(-1, -1, -1)
 
 async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer partition by partition."""
+    if request.replica_id >= 0:
+        require_broker(REQUEST.API_KEY, context)
     # A follower's replica_id is a broker's: it reads all there is.
     read_committed = request.isolation_level == 1 and request.replica_id == CONSUMER
     topics = []

@@ -1,4 +1,8 @@
-"""SaslHandshake, 0 to 1: refused, since no listener has SASL: clients need not authenticate (KIP-43)."""
+"""SaslHandshake, 0 to 1: chooses the mechanism of a login (KIP-43).
+
+Clients need not log in, so their handshakes are refused. On the listener between brokers, the brokers of a
+cluster log in to each other (`logd.broker.cluster.broker_login`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,20 @@ from logd.api.request.context import RequestContext
 
 REQUEST = SaslHandshakeRequest
 
+_ENVELOPED = 1
+"""The version after which SaslAuthenticate carries the mechanism's messages; before they have no header."""
+
 
 def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
-    """Answer ILLEGAL_SASL_STATE, as Apache Kafka does on a PLAINTEXT listener."""
-    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    """Begin the login of a broker. Answer ILLEGAL_SASL_STATE to others, as Kafka on a PLAINTEXT listener."""
+    login = context.broker.broker_login
+    if (
+        login is None
+        or context.is_broker
+        or context.endpoint.listener != login.listener
+        or request.mechanism != login.mechanism
+        or context.version < _ENVELOPED
+    ):
+        return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    context.broker_exchange = login.begin()
+    return SaslHandshakeResponse(mechanisms=[login.mechanism])

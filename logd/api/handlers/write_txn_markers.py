@@ -1,7 +1,8 @@
 """WriteTxnMarkers, 1 to 2: end transactions in partitions, whatever their coordinator says.
 
-For brokers, and for an operator who aborts a transaction that hangs (KIP-664). The log checks the producer's
-and the coordinator's epoch. Where another broker leads the partition it is NOT_LEADER_OR_FOLLOWER.
+For brokers, and for an operator who aborts a transaction that hangs (KIP-664). From others than
+brokers, all but such an abort is CLUSTER_AUTHORIZATION_FAILED. The log checks the epochs of the producer and
+the coordinator. Where another broker leads the partition it is NOT_LEADER_OR_FOLLOWER.
 
 logd's coordinators also say which leader epoch, topic and transaction they mean, in tagged fields of ours.
 What comes late is refused by the first two, and not written again by the third.
@@ -23,6 +24,7 @@ from kafka_client.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from logd.api.operators_abort import check_operators_abort
 from logd.api.request.context import RequestContext
 from logd.broker.transactions.marker_outcome import Outcome
 from logd.transactions import ProducerIdentity
@@ -91,6 +93,8 @@ def _start_write(
     def written(index: int, leader_epoch: int) -> Written:
         where = TopicPartition(topic.name, index)
         try:
+            if not context.is_broker:
+                check_operators_abort(context.broker.catalog, where, outcome)
             markers.check_led(where, leader_epoch, topic.topic_id)
             return markers.write(where, outcome)
         except KafkaError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
+    from logd.security.exchange import ServerExchange
 
 
 class RequestContext:
@@ -15,7 +16,16 @@ class RequestContext:
     A handler that awaits may keep it: the next request of the connection begins after its answer.
     """
 
-    __slots__ = ("broker", "client_host", "client_id", "endpoint", "principal", "version")
+    __slots__ = (
+        "broker",
+        "broker_exchange",
+        "client_host",
+        "client_id",
+        "endpoint",
+        "is_broker",
+        "principal",
+        "version",
+    )
 
     def __init__(
         self,
@@ -26,6 +36,7 @@ class RequestContext:
         client_host: str = "127.0.0.1",
         endpoint: Endpoint | None = None,
         principal: str = "User:ANONYMOUS",
+        is_broker: bool = False,
     ) -> None:
         self.broker = broker
         self.version = version
@@ -34,3 +45,7 @@ class RequestContext:
         self.endpoint = endpoint if endpoint is not None else broker.endpoint
         """The address this broker goes by on the listener the client came in through."""
         self.principal = principal
+        self.is_broker = is_broker
+        """True once the peer has logged in as a broker of the cluster, by the listener between brokers."""
+        self.broker_exchange: ServerExchange | None = None
+        """The login as a broker while it is under way."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from logd.broker.background.housekeeping import Housekeeping
     from logd.broker.background.truncation import Truncations
+    from logd.broker.cluster.broker_login import BrokerLogin
     from logd.broker.cluster.controller_link import ControllerLink
     from logd.broker.cluster.replica_selector import ReplicaSelector
     from logd.broker.cluster.replication.led_partitions import LedPartitions
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class HostBroker(Protocol):
-    """A broker with its log directories open. `ClusterMembership.create_parts` sets the last three."""
+    """A broker with its log directories open. `ClusterMembership.create_parts` sets the last four."""
 
     node_id: int
     config: BrokerConfig
@@ -38,6 +39,7 @@ class HostBroker(Protocol):
     housekeeping: Housekeeping
     truncations: Truncations
     now_ms: Callable[[], int]
+    broker_login: BrokerLogin | None
     controller_link: ControllerLink | None
     leading: LedPartitions | None
     replica_selector: ReplicaSelector | None

@@ -22,6 +22,7 @@ from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeRespons
 from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
 from logd.broker.cluster.controller.controller_role import ControllerRole
 from logd.broker.cluster.controller.publisher import update_of
+from logd.broker.cluster.epoch_proof import EpochProof
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.topics.catalog import TopicCatalog
 from logd.broker.work.periodic import report
@@ -114,6 +115,7 @@ class Member:
             self._registration_failed,
         )
         self._candidate = Candidate(session, node_id, self._controller_changed, facts.now_ms)
+        self._proof = EpochProof(session, lambda: self._candidate.controller.epoch)
         self._controlling: ControllerRole | None = None
         self._asking: set[asyncio.Timeout] = set()
         """Questions to the controller there is; each is over when there is another, or none."""
@@ -323,6 +325,13 @@ class Member:
         An update is always applied to its end, even if the request is cancelled: the controller does not send
         it twice.
         """
+        try:
+            await self._proof.check(request.controller_epoch)
+        except MillstreamError as error:
+            log.warning("an update of controller %d is refused: %s", request.controller_id, error)
+            return ClusterUpdateResponse(
+                error_code=ErrorCode.INVALID_REQUEST, error_message="ZooKeeper knows of no such controller"
+            )
         return await to_its_end(self._take(request))
 
     async def _take(self, request: ClusterUpdateRequest) -> ClusterUpdateResponse:

@@ -19,6 +19,7 @@ from kafka_client.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from logd.broker.cluster.broker_login import BrokerLogin, new_secret
 from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from logd.broker.cluster.failed_log_dirs import FailedLogDirs
 from logd.broker.cluster.member import Member, MemberCallbacks, MemberFacts
@@ -76,6 +77,7 @@ class ClusterMembership:
         self._failed = failed
         self._clock = clock
         self._session: Session
+        self._secret: str
         self._member: Member | None = None
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
@@ -97,6 +99,7 @@ class ClusterMembership:
             await refuse_foreign_brokers(self._session)
             _refuse_foreign(directories, await cluster.find_cluster_id(self._session), self.connect)
             await self._session.ensure_chroot()
+            self._secret = await cluster.cluster_secret(self._session, new_secret)
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
         except BaseException:
             await self.close()
@@ -168,7 +171,11 @@ class ClusterMembership:
 
     def create_parts(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
-        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener_of(broker))
+        listener = listener_of(broker)
+        login = broker.broker_login = BrokerLogin(self._secret, listener)
+        peers = PeerConnections(
+            broker.node_id, lambda: self._brokers(broker), listener, security=login.client_settings()
+        )
         member = self._member = Member(
             broker.node_id,
             self._session,

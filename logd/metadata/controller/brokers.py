@@ -139,7 +139,7 @@ def registered(image: ClusterImage, broker: int, epoch: int) -> BrokerImage:
     if epoch != current.epoch:
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH,
-            f"broker {broker} says its epoch is {epoch}, but it is registered with {current.epoch}: "
+            f"broker {broker} says its epoch is {epoch}, but it is registered with another: "
             "ask again with the epoch of its last registration",
         )
     return current

@@ -43,13 +43,12 @@ class Inbox:
         if update.controller_epoch < self.controller_epoch:
             raise KafkaError(
                 ErrorCode.STALE_CONTROLLER_EPOCH,
-                f"controller {update.controller} of epoch {update.controller_epoch} is over: "
-                f"controller {self.controller} has epoch {self.controller_epoch}",
+                f"controller {update.controller} of epoch {update.controller_epoch} is over",
             )
         if update.broker_epoch != self.broker_epoch:
             raise KafkaError(
                 ErrorCode.STALE_BROKER_EPOCH,
-                f"an update for broker epoch {update.broker_epoch}, this broker's is {self.broker_epoch}",
+                f"an update for broker epoch {update.broker_epoch}, which is not this broker's",
             )
         if update.controller_epoch > self.controller_epoch:
             self.controller_epoch, self.controller = update.controller_epoch, update.controller

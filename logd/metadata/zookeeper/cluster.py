@@ -1,4 +1,4 @@
-"""Data that the brokers of a cluster share besides its metadata: its id, and blocks of producer ids."""
+"""Data that the brokers of a cluster share besides its metadata: id, secret, blocks of producer ids."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from logd.metadata.image import PRODUCER_ID_BLOCK
 from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes.cluster_secret import decode_cluster_secret, encode_cluster_secret
 from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 
@@ -24,16 +25,37 @@ async def find_cluster_id(session: Session) -> str | None:
 
 async def cluster_id(session: Session, new_id: Callable[[], str]) -> str:
     """Return the id of the cluster in ZooKeeper, writing a new one if there is none yet. Raises BadZnode."""
+    data = await _first(session, paths.CLUSTER_ID, lambda: znodes.encode_cluster_id(new_id()))
+    return znodes.decode_cluster_id(data)
+
+
+async def cluster_secret(session: Session, new_secret: Callable[[], str]) -> str:
+    """Return the secret by which the cluster's brokers log in to each other, writing a new one if there is
+    none yet. Raises BadZnode.
+    """
+    data = await _first(session, paths.CLUSTER_SECRET, lambda: encode_cluster_secret(new_secret()))
+    return decode_cluster_secret(data)
+
+
+async def _first(session: Session, path: str, new_value: Callable[[], bytes]) -> bytes:
+    """Return a znode's value, which the first broker of the cluster writes."""
     while True:
-        cluster = await find_cluster_id(session)
-        if cluster is not None:
-            return cluster
-        await session.ensure([paths.CLUSTER_ID.rpartition("/")[0]])
+        value = await session.find(path)
+        if value is not None:
+            return value[0]
+        await session.ensure([path.rpartition("/")[0]])
         try:
-            await session.create(paths.CLUSTER_ID, znodes.encode_cluster_id(new_id()))
+            await session.create(path, new_value())
         except (NodeExists, ConnectionLost):
-            # Another broker may have written an id first, or this one whose answer was lost: read it.
+            # Another broker may have written it first, or this one whose answer was lost: read it.
             await session.connected()
+
+
+async def controller_epoch(session: Session) -> int:
+    """Return the epoch of the last elected controller, as all of ZooKeeper knows it; 0 before the first."""
+    await session.sync()
+    value = await session.find(paths.CONTROLLER_EPOCH)
+    return 0 if value is None else znodes.decode_number(paths.CONTROLLER_EPOCH, value[0])
 
 
 async def next_producer_ids(session: Session, broker_id: int) -> ProducerIdBlock:

@@ -76,7 +76,7 @@ class BoundSocket:
 class Acceptor:
     """In place of `logd.server.acceptor.Acceptor`."""
 
-    def __init__(self, listening: BoundSocket, factory: Callable[[], Any]) -> None:
+    def __init__(self, listening: BoundSocket, factory: Callable[[], Any], pause_s: object = None) -> None:
         loop = asyncio.get_running_loop()
         self._network: Network = loop.network  # type: ignore[attr-defined]
         self._address = listening.address

@@ -16,7 +16,7 @@ from kafka_client.http import protocol
 from kafka_client.http.server import HttpServer
 from tests.support.waiting import until
 
-REQUEST = b"GET /quick HTTP/1.1\r\nhost: h\r\n\r\n"
+REQUEST = b"GET /quick HTTP/1.1\r\nhost: localhost\r\n\r\n"
 LARGE = 64 * 1024 * 1024
 
 
@@ -86,7 +86,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize(
-    "head", [b"", b"GET /qu", b"POST /body HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nabc"]
+    "head", [b"", b"GET /qu", b"POST /body HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nabc"]
 )
 async def test_silent_connections_make_room_for_others(few: int, head: bytes) -> None:
     async with served() as server:
@@ -123,7 +123,9 @@ async def test_a_body_that_comes_after_the_answer_is_not_waited_for(monkeypatch:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     async with served() as server:
         client = await server.connect()
-        answer = await client.ask(b"POST /quick HTTP/1.1\r\nhost: h\r\ncontent-length: 1000000\r\n\r\nabc")
+        answer = await client.ask(
+            b"POST /quick HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\nabc"
+        )
         assert answer.startswith(b"HTTP/1.1 405")
         client.writer.write(b"more")
         await until(lambda: server.connections == 0)
@@ -134,7 +136,7 @@ async def test_an_answer_that_nobody_reads_is_dropped(monkeypatch: pytest.Monkey
     async with served() as server:
         client = await server.connect()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        client.writer.write(b"GET /large HTTP/1.1\r\nhost: h\r\n\r\n")
+        client.writer.write(b"GET /large HTTP/1.1\r\nhost: localhost\r\n\r\n")
         await until(lambda: server.connections == 1)
         await until(lambda: server.connections == 0)
 
@@ -148,5 +150,5 @@ async def test_requests_of_one_connection_are_all_answered() -> None:
         client.writer.write(REQUEST * 20)
         for _ in range(20):
             await client.reader.readuntil(b"done")
-        answer = await client.ask(b"POST /body HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc")
+        answer = await client.ask(b"POST /body HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n\r\nabc")
         assert answer.startswith(b"HTTP/1.1 200")

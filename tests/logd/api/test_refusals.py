@@ -26,7 +26,6 @@ from kafka_client.wire.messages.delete_records import (
 )
 from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kafka_client.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
 from kafka_client.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -304,38 +303,3 @@ def test_a_transactional_batch_needs_its_id_also_in_an_open_transaction(
     assert produced(1, None) == refused
     assert produced(1, transactional_id) == NONE
     assert produced(1, None) == refused, "sent again"
-
-
-@pytest.mark.parametrize("version", [4, 11, 12])
-@pytest.mark.parametrize("replica_id", [1, 77])
-def test_nobody_reads_as_a_replica_who_is_none(
-    client: RawClient, make_topic: Make, replica_id: int, version: int
-) -> None:
-    """Fetches with the id of a broker that is no replica are refused, also in later requests of their
-    session.
-    """
-    name = make_topic()
-    wait_for(lambda: client.produce(name, [(1, None, b"v", ())]).error_code == NONE)
-
-    def fetched(topics: list[FetchTopic], **session: int) -> Any:
-        return client.request(
-            FetchRequest(
-                replica_id=replica_id,
-                max_wait_ms=100,
-                min_bytes=1,
-                max_bytes=1 << 20,
-                topics=topics,
-                **session,
-            ),
-            version,
-        )
-
-    topic_row = FetchTopic(topic=name, partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
-    for _ in range(2):
-        (answer,) = fetched([topic_row], session_epoch=-1).responses[0].partitions
-        assert (answer.error_code, answer.records or b"") == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
-    opened = fetched([topic_row], session_epoch=0)
-    session_id = getattr(opened, "session_id", 0)
-    if session_id:
-        again = fetched([], session_id=session_id, session_epoch=1)
-        assert all(not each.records for topic in again.responses for each in topic.partitions)

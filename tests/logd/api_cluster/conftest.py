@@ -97,8 +97,11 @@ class Cluster:
         return decode(response_class(message.API_KEY), version, frame[4:], pos)
 
     def ask_raw(self, request: bytes, endpoint: Listener = EXTERNAL) -> bytes:
-        """Serve a request without its length prefix; return the response with its length prefix."""
-        context = RequestContext(self.broker, endpoint=endpoint)
+        """Serve a request without its length prefix; return the response with its length prefix.
+
+        Who asks by INTERNAL has logged in as a broker.
+        """
+        context = RequestContext(self.broker, endpoint=endpoint, is_broker=endpoint is INTERNAL)
         return self.run(self._serve(request, context))
 
     async def _serve(self, request: bytes, context: RequestContext) -> bytes:

@@ -10,7 +10,6 @@ from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
 )
 from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafka_client.wire.messages.end_txn import EndTxnRequest
@@ -89,21 +88,6 @@ class RawProducer:
             version,
         )
         return codes_of(answer.results_by_topic_v3_and_below)
-
-    def add_as_broker(
-        self, *partitions: tuple[str, int], verify_only: bool = False
-    ) -> dict[tuple[str, int], int]:
-        """Send AddPartitionsToTxn as a broker does, from version 4 on."""
-        transaction = AddPartitionsToTxnTransaction(
-            transactional_id=self.transactional_id,
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            verify_only=verify_only,
-            topics=topics(partitions),
-        )
-        answer = self.client.request(AddPartitionsToTxnRequest(transactions=[transaction]), 5)
-        assert answer.error_code == 0
-        return codes_of(answer.results_by_transaction[0].topic_results)
 
     def produce(
         self, topic: str, value: str, *, partition: int = 0, version: int | None = None, named: bool = True

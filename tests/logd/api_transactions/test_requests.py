@@ -158,17 +158,9 @@ def test_one_unknown_partition_fails_them_all(bumping: RawProducer, topic: str) 
         (topic, 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("missing", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    for add in (bumping.add, bumping.add_as_broker):
-        assert add((topic, 0), (topic, 7), ("missing", 0)) == expected
+    assert bumping.add((topic, 0), (topic, 7), ("missing", 0)) == expected
     internal = ("__consumer_offsets", 0)
     assert bumping.add(internal) == {internal: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-
-
-def test_brokers_may_only_look(client: RawClient, bumping: RawProducer, topic: str) -> None:
-    assert bumping.add_as_broker((topic, 0)) == {(topic, 0): 0}
-    looked = bumping.add_as_broker((topic, 0), (topic, 1), verify_only=True)
-    assert looked == {(topic, 0): 0, (topic, 1): ErrorCode.TRANSACTION_ABORTABLE}
-    assert bumping.produce(topic, "a", version=11) == 0
 
 
 @pytest.mark.parametrize(
@@ -223,32 +215,51 @@ def test_a_topic_may_be_deleted_meanwhile(
     assert producer.init() == 0
 
 
-def test_an_operator_ends_what_hangs(client: RawClient, bumping: RawProducer, topic: str) -> None:
+def written(client: RawClient, topic: str, version: int, **fields: object) -> dict[int, int]:
+    """Send a marker for partitions 0 and 7 of a topic, and return the error codes by partition."""
+    topic_row = WritableTxnMarkerTopic(name=topic, partition_indexes=[0, 7])
+    marker = WritableTxnMarker(**{"topics": [topic_row], "transaction_version": 2, **fields})
+    answer = client.request(WriteTxnMarkersRequest(markers=[marker]), version).markers[0]
+    assert answer.producer_id == marker.producer_id
+    return {row.partition_index: row.error_code for row in answer.topics[0].partitions}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_operator_ends_what_hangs(
+    client: RawClient, bumping: RawProducer, topic: str, version: int
+) -> None:
     """Operators can end a hanging transaction.
 
     The request is that of Admin.abortTransaction, `kafka-transactions.sh abort` and `millstream txn abort`.
     """
     assert bumping.produce(topic, "a") == 0
-    for version in (1, 2):
-        marker = WritableTxnMarker(
-            producer_id=bumping.producer_id,
-            producer_epoch=bumping.epoch + version,
-            topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0, 7])],
-            transaction_version=2,
-        )
-        answer = client.request(WriteTxnMarkersRequest(markers=[marker]), version).markers[0]
-        assert answer.producer_id == bumping.producer_id
-        codes = {row.partition_index: row.error_code for row in answer.topics[0].partitions}
-        assert codes == {0: 0, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    old = {"producer_id": bumping.producer_id, "producer_epoch": bumping.epoch}
+    marker = {"producer_id": bumping.producer_id, "producer_epoch": bumping.epoch + 1}
+    late = {0: ErrorCode.INVALID_PRODUCER_EPOCH, 7: unknown}
+    assert written(client, topic, version, **old) == (late if version == 2 else {0: 0, 7: unknown})
+    if version == 2:
+        assert written(client, topic, version, **marker) == {0: 0, 7: unknown}
     assert committed_values(client, topic) == []
     assert client.fetch(topic).last_stable_offset == client.fetch(topic).high_watermark
-    old = WritableTxnMarker(
-        producer_id=bumping.producer_id,
-        producer_epoch=bumping.epoch,
-        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
-    )
-    answer = client.request(WriteTxnMarkersRequest(markers=[old]), 1)
-    assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [{"transaction_result": True}, {"coordinator_epoch": 1}, {"producer_epoch": 2}, {"producer_id": 4711}],
+    ids=["commit", "fence the coordinator", "fence the producer", "another producer"],
+)
+def test_only_a_broker_may_do_more(
+    client: RawClient, bumping: RawProducer, topic: str, beyond: dict[str, object]
+) -> None:
+    """A client commits nobody's transaction, and fences neither producer nor coordinator."""
+    assert bumping.produce(topic, "a") == 0
+    marker = {"producer_id": bumping.producer_id, "producer_epoch": bumping.epoch + 1, **beyond}
+    assert written(client, topic, 1, **marker)[0] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert committed_values(client, topic) == []
+    assert bumping.produce(topic, "b") == 0
+    assert bumping.end(True).error_code == 0
+    assert committed_values(client, topic) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("version", "lowest"), [(3, 1), (4, 0)])

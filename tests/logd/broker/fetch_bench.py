@@ -50,7 +50,8 @@ class Bench:
     def serve(self, request: FetchRequest) -> Any:
         """Return the response, or a `Delayed` if the request has to wait."""
         frame = encode_request(request, VERSION, 7, "test")[4:]
-        return serve(memoryview(frame), 0, len(frame), RequestContext(self.broker))
+        context = RequestContext(self.broker, is_broker=request.replica_id >= 0)
+        return serve(memoryview(frame), 0, len(frame), context)
 
     def wait(self, request: FetchRequest, answers: list[Any]) -> Delayed[Any]:
         """Serve a request that has to wait; its response or failure is added to ``answers``."""

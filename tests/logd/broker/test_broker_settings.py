@@ -365,6 +365,12 @@ TESTED_IN = {
         "millstream.fetch.send"
     ],
     "logd/server/test_sending.py::test_an_idle_connection_is_closed": ["connections.max.idle.ms"],
+    "logd/server/test_connection_quotas.py::test_new_connections_wait_for_their_second": [
+        "max.connection.creation.rate"
+    ],
+    "logd/server/test_connection_quotas.py::test_an_address_has_a_limit_of_its_own": [
+        "max.connections.per.ip.overrides"
+    ],
     "logd/server/test_sending.py::test_too_many_connections": ["max.connections.per.ip"],
     "millstream/commands/broker/test_cli.py::test_it_takes_no_orders_unless_it_is_told_to": [
         "millstream.remote.shutdown.enable"

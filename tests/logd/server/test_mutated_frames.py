@@ -22,8 +22,10 @@ from kafka_client.wire import (
     response_class,
 )
 from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka_client.wire.messages.list_offsets import ListOffsetsRequest
 from kafka_client.wire.messages.produce import ProduceRequest
 from kafka_client.wire.produce import encode_produce_request
+from logd.api.broker_requests import LIST_OFFSETS
 from logd.api.dispatch.dispatch import serve
 from logd.api.request.answer import Refused
 from logd.api.request.context import RequestContext
@@ -44,7 +46,9 @@ CORRELATION_ID = 7
 
 def plain(key: int) -> Message:
     """Return an empty request for which a response is due."""
-    return ProduceRequest(acks=1) if key == PRODUCE else request_class(key)()
+    if key == PRODUCE:
+        return ProduceRequest(acks=1)
+    return ListOffsetsRequest(replica_id=-1) if key == LIST_OFFSETS else request_class(key)()
 
 
 def originals() -> list[bytes]:
@@ -88,7 +92,8 @@ class Served:
 
     def __init__(self, runner: asyncio.Runner, broker: Broker) -> None:
         self._runner = runner
-        self.context = RequestContext(broker)
+        # Requests of other brokers are served too, so that their code is reached.
+        self.context = RequestContext(broker, is_broker=True)
 
     def serve(self, request: bytes) -> None:
         self._runner.run(self._serve(request))

@@ -109,7 +109,7 @@ class TwoBrokers:
         transactions = self.coordinator if broker_id == COORDINATOR else self.leader
         catalog = self.catalogs[broker_id]
         broker = SimpleNamespace(transactions=transactions, catalog=catalog, membership=None)
-        context: Any = SimpleNamespace(broker=broker, version=5)
+        context: Any = SimpleNamespace(broker=broker, version=5, is_broker=True)
         if isinstance(message, AddPartitionsToTxnRequest):
             return await add_partitions_to_txn.handle(message, context)
         return await write_txn_markers.handle(cast(Any, message), context)

@@ -50,8 +50,13 @@ from logd.metadata.zookeeper.session.settings import ZooKeeperSettings
 RECONNECT_S: Final = 0.05
 RECONNECT_MAX_S: Final = 1.0
 """The longest pause between attempts to connect; kazoo's default is an hour."""
-SECRET_PATHS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-"""Paths that no other user may read under `zookeeper.set.acl`, as in Kafka."""
+SECRET_PATHS: Final = (
+    "/config/users",
+    "/config/brokers",
+    "/delegation_token/tokens",
+    "/millstream/cluster_secret",
+)
+"""Paths that no other user may read under `zookeeper.set.acl`, as in Kafka; and a path of our own."""
 OPEN_PATH: Final = "/consumers"
 """A path without ACLs, since old consumers write below it."""
 

@@ -24,6 +24,9 @@ CONSUMERS: Final = "/consumers"
 MOVE: Final = "/millstream/move"
 """A path that Kafka does not have: a standalone broker's metadata is being moved here. See `moving`."""
 
+CLUSTER_SECRET: Final = "/millstream/cluster_secret"
+"""A path that Kafka does not have: the secret by which the brokers of the cluster log in to each other."""
+
 DEFAULT_ENTITY: Final = "<default>"
 """The entity whose settings hold for all entities without a value of their own."""
 PERSISTENT: Final = (

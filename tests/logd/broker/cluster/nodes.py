@@ -20,6 +20,7 @@ from kafka_client.wire.messages.alter_partition import (
     AlterPartitionResponsePartition,
     AlterPartitionResponseTopic,
 )
+from logd.broker.cluster.broker_login import BrokerLogin
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replication.assignment import Assignment
 from logd.broker.cluster.replication.led_partitions import LedPartitions
@@ -67,7 +68,10 @@ class Node:
         await self.server.start()
         broker = self.server.broker
         self.epoch = self.cluster.next_epoch()
-        self.peers = PeerConnections(self.id, lambda: self.cluster.image.brokers, LISTENER)
+        login = broker.broker_login = BrokerLogin("the cluster's secret", LISTENER)
+        self.peers = PeerConnections(
+            self.id, lambda: self.cluster.image.brokers, LISTENER, security=login.client_settings()
+        )
         own = self.own
         self.leading = LedPartitions(
             self.cluster.image,

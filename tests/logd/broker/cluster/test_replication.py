@@ -15,7 +15,12 @@ from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError
 from kafka_client.fetcher.offsets import EARLIEST, LATEST, list_offsets
 from kafka_client.records import build_batch
 from kafka_client.wire import Message
-from kafka_client.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_client.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from kafka_client.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from logd.replication import Standby
 from tests.logd.broker.cluster.nodes import TOPIC, TP, Node, Nodes
@@ -298,13 +303,18 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
     A new leader told consumers less than others had read already (KIP-207).
     """
 
-    def ask(port: int, timestamp: int, version: int, replica_id: int = -1) -> tuple[int, int]:
+    def request(timestamp: int, replica_id: int = -1) -> ListOffsetsRequest:
         partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topic = ListOffsetsTopic(name=TOPIC, partitions=[partition])
-        with RawClient(port) as client:
-            answer = client.request(ListOffsetsRequest(replica_id=replica_id, topics=[topic]), version)
+        return ListOffsetsRequest(replica_id=replica_id, topics=[topic])
+
+    def result_of(answer: ListOffsetsResponse) -> tuple[int, int]:
         ((row,),) = (topic.partitions for topic in answer.topics)
         return row.error_code, row.offset
+
+    def ask(port: int, timestamp: int, version: int) -> tuple[int, int]:
+        with RawClient(port) as client:
+            return result_of(client.request(request(timestamp), version))
 
     async with Nodes(tmp_path) as nodes:
         await nodes.create_topic()
@@ -318,15 +328,15 @@ async def test_the_latest_offset_is_not_told_before_it_is_known_again(tmp_path: 
         leader.assignment.assign(leader.partition, elected)
         port = leader.server.broker.endpoint.port
 
-        async def list_offset(timestamp: int, version: int = 7, **by: int) -> tuple[int, int]:
-            return await asyncio.to_thread(ask, port, timestamp, version, **by)
+        async def list_offset(timestamp: int, version: int = 7) -> tuple[int, int]:
+            return await asyncio.to_thread(ask, port, timestamp, version)
 
         unknown = ErrorCode.OFFSET_NOT_AVAILABLE, -1
         assert await list_offset(LATEST) == await list_offset(LATEST, 5) == await list_offset(1500) == unknown
         assert await list_offset(LATEST, 4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
         assert await list_offset(EARLIEST) == await list_offset(1000) == (0, 0)
         assert await list_offset(3000) == (0, -1)
-        assert await list_offset(LATEST, replica_id=2) == (0, 3)
+        assert result_of(await nodes.nodes[2].peers.request(1, request(LATEST, replica_id=2))) == (0, 3)
         async with Client(f"127.0.0.1:{port}") as client:
             waiting = asyncio.ensure_future(list_offsets(client, {TP: LATEST}))
             for other in (2, 3):
