@@ -42,6 +42,10 @@ OWN = {
     "mirror": Own(
         "millstream.commands.mirror.cli:app", "Copy topics between clusters, and prove the copies equal."
     ),
+    "spark": Own(
+        "millstream.commands.spark.cli:app",
+        "Tables of the Spark sink: list, verify, compact and backfill them.",
+    ),
     "cluster": Own(
         "millstream.commands.cluster.cli:app",
         "The cluster: its id and controller, its brokers, and what they speak.",

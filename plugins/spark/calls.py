@@ -20,7 +20,11 @@ class PlannedRange(msgspec.Struct, frozen=True, kw_only=True):
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to read ranges and write them as rows of `shape` to `directory`, which must not exist yet.
 
-    value_schema: JSON form of the values' schema from an earlier batch; if None, from the shape, or inferred.
+    value_schema: JSON form of the values' columns from earlier batches; None: from the shape, or inferred.
+    topic_ids: the ids, in hex, of the topics that the ranges are of; zeros if a broker has none.
+    inferred_topics: the topics whose fields are in `value_schema`; those of others are added by inference.
+    evolve: whether fields that later values bring become columns, too.
+    generations: how often each topic was made again; topics that are not in it were never.
     table_schema: JSON form of the table's columns so far. file_root: the table's folder; paths in the
     response are relative to it. client_options: further options of the source.
     """
@@ -32,6 +36,10 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     shape: RowShape
     value_schema: str | None = None
     table_schema: str | None = None
+    topic_ids: dict[str, str] = {}
+    inferred_topics: tuple[str, ...] = ()
+    generations: dict[str, int] = {}
+    evolve: bool = False
     fail_on_data_loss: bool = True
     fail_on_unreadable_batch: bool = True
     client_options: dict[str, str] = {}
@@ -50,7 +58,8 @@ class WrittenRange(msgspec.Struct, frozen=True, kw_only=True):
 class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a write.
 
-    Spark counted `rows_read` from the log; `files` and `ranges` come from the files.
+    Spark counted `rows_read` from the log; `files` and `ranges` come from the files. `notes` are sentences
+    for people: fields without a column, values that do not fit.
     """
 
     rows_read: int
@@ -58,3 +67,5 @@ class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
     ranges: tuple[WrittenRange, ...]
     value_schema: str | None
     table_schema: str
+    inferred_topics: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ from kafka_client import errors
 from kafka_client.errors import BROKER_AWAY
 from plugins.spark.calls import WriteRequest, WriteResult
 from plugins.spark.environment import worker_environment
+from plugins.spark.error_types import typed_error
 from plugins.spark.errors import DriverDied, JobBrokenOff, JobFailed
 from plugins.spark.settings import SparkSettings
 
@@ -209,7 +210,7 @@ def call_driver(path: Path | str, call: str, arguments: Mapping[str, Any]) -> An
     answer = json.loads(line)
     if "error" in answer:
         error = answer["error"]
-        raise (JobBrokenOff if _BROKEN_OFF.search(error) else JobFailed)(error)
+        raise typed_error(answer) or (JobBrokenOff if _BROKEN_OFF.search(error) else JobFailed)(error)
     return answer["result"]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 from py4j.protocol import Py4JNetworkError
 
+from plugins.spark.error_types import error_type
 from plugins.spark.settings import SparkSettings
 
 JVM_EXIT_SECONDS = 8.0
@@ -112,7 +113,7 @@ class DriverProcess:
         except Exception as e:
             traceback.print_exc()
             self._exit_if_jvm_is_gone(e)
-            return {"error": without_stacks(f"{type(e).__name__}: {e}")}
+            return {"error": without_stacks(f"{type(e).__name__}: {e}"), **error_type(e)}
 
     def _exit_if_jvm_is_gone(self, error: Exception) -> None:
         """Exit without a response if the JVM died, so that the parent starts another driver."""

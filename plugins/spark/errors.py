@@ -3,8 +3,10 @@
 ConnectError
 ├── DataLost            records at the position are gone from the log: choose a new position
 │   └── PartitionGone   the partition itself was deleted: read without it, or read another topic
-├── TopicRecreated      the topic was deleted and created again: set a new table for the sink
+├── TopicRecreated      the topic was deleted and created again: accept.topic.ids goes on with the new one
 ├── Fenced              another writer has claimed the table: stop
+├── SchemaConflict      a topic's field does not fit the table's column: declare value.schema
+├── CompactionLost      another compaction has replaced the same files: repeat it
 ├── VerificationFailed  Spark wrote other rows than planned: nothing was committed
 ├── JobFailed           Spark refused or failed the job; the message is Spark's
 └── RetriableError
@@ -14,7 +16,14 @@ ConnectError
 
 from __future__ import annotations
 
+import base64
+
 from connect.api import ConnectError, RetriableError
+
+
+def id_text(topic_id: str) -> str:
+    """Return a topic's id, from its hex form, as Kafka's tools print it."""
+    return base64.urlsafe_b64encode(bytes.fromhex(topic_id)).decode().rstrip("=")
 
 
 class DataLost(ConnectError):
@@ -63,8 +72,10 @@ class TopicRecreated(ConnectError):
 
     def __str__(self) -> str:
         return (
-            f"topic {self.topic} was made again: the table was fed from topic id {self.table_id}, "
-            f"the cluster now has {self.cluster_id}; its offsets do not continue"
+            f"topic {self.topic} was made again: the table was fed from topic id {id_text(self.table_id)}, "
+            f"the cluster now has {id_text(self.cluster_id)}; its offsets do not continue "
+            f"(accept.topic.ids={self.topic}:{id_text(self.cluster_id)} keeps the rows and goes on with the "
+            "new topic from its start)"
         )
 
     def __repr__(self) -> str:
@@ -73,6 +84,14 @@ class TopicRecreated(ConnectError):
 
 class Fenced(ConnectError):
     """Another writer has claimed the table after this one."""
+
+
+class SchemaConflict(ConnectError):
+    """A field of a topic's values does not fit the table's column of the same name."""
+
+
+class CompactionLost(ConnectError):
+    """A compaction was not committed; the table is as before."""
 
 
 class VerificationFailed(ConnectError):

@@ -10,7 +10,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from plugins.spark.columns import record_prefix
 from plugins.spark.manifest import DataFile
+from plugins.spark.rows import hidden_fields
 from plugins.spark.settings import BATCH_COLUMN, file_url, local_path
 from plugins.spark.table import ParquetTable
 
@@ -18,16 +20,20 @@ _GLOB = re.compile(r"[*?\[\]{}\\]")
 """Characters Spark would read as patterns in a path."""
 
 
-def read_table(spark: SparkSession, path: Path | str) -> DataFrame:
+def read_table(spark: SparkSession, path: Path | str, *, hidden: bool = False) -> DataFrame:
     """Return the committed rows of the table at `path`; a later commit needs a later call.
 
+    With `hidden` the rows have the columns that only the latest view needs, too (see `columns`).
     Raises FileNotFoundError if there is no table, or nothing was written to it yet.
     """
     table = ParquetTable(local_path(str(path)))
     manifest = table.latest()
     if manifest is None or manifest.table_schema is None:
         raise FileNotFoundError(f"{path}: no committed table")
-    return read_files(spark, table, table.files(), StructType.fromJson(json.loads(manifest.table_schema)))
+    schema = StructType.fromJson(json.loads(manifest.table_schema))
+    if hidden:
+        schema = StructType([*schema.fields, *hidden_fields(record_prefix(schema.names) or "")])
+    return read_files(spark, table, table.files(), schema)
 
 
 def read_files(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -88,6 +89,28 @@ def file_url(path: Path) -> str:
     return f"file://{path}"
 
 
+def parse_topic_ids(text: str) -> dict[str, str]:
+    """Parse topics with their ids, as Kafka's tools print them: `flights:Wq0ySPtkQ2CZTvUXAAAAAA`.
+
+    Return the ids in hex. Raises ValueError for any other form.
+    """
+    ids = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        topic, _, coded = part.rpartition(":")
+        try:
+            topic_id = base64.b64decode(coded + "==", altchars="-_", validate=True)
+        except ValueError:
+            topic_id = b""
+        if not topic or len(topic_id) != 16:
+            raise ValueError("must be `topic:id`, separated by commas, with ids as Kafka's tools print them")
+        ids[topic] = topic_id.hex()
+    return ids
+
+
+def _check_topic_ids(value: str) -> None:
+    parse_topic_ids(value)
+
+
 def _check_path(value: str) -> None:
     local_path(value)
 
@@ -112,8 +135,13 @@ class SparkSinkConfig(SinkConfig):
     )
     value_schema: str | None = setting(
         "Columns of the JSON values as Spark DDL, e.g. `carrier STRING, delay DOUBLE`; if not set, "
-        "inferred from the first batch and then kept.",
+        "inferred for each topic from its first batch and then kept.",
         default=None,
+    )
+    schema_evolution: Literal["none", "backward"] = setting(
+        "none: fields that later values bring have no column, as the log tells; backward: they get one, null "
+        "in earlier rows.",
+        default="none",
     )
     key_format: Literal["binary", "string"] = setting("Type of the column `key`.", default="binary")
     record_columns_prefix: str = setting(
@@ -128,6 +156,16 @@ class SparkSinkConfig(SinkConfig):
     )
     fail_on_data_loss: bool = setting(
         "Fail when records the table still needs are gone from the log.", default=True
+    )
+    starting_offsets: Literal["earliest", "latest"] = setting(
+        "Where a new table begins. `millstream spark backfill` adds earlier records later.",
+        default="earliest",
+    )
+    accept_topic_ids: str = setting(
+        "Topics that were deleted and created again and are to be read from their start, as topic:id, "
+        "separated by commas; the rows of the deleted topics stay.",
+        default="",
+        check=_check_topic_ids,
     )
     min_offsets_per_trigger: int = setting(
         "Wait until so many records are there, or max.trigger.delay.ms is over.",

@@ -27,15 +27,17 @@ from connect.api import (
     SinkConnector,
     TopicPartition,
 )
+from plugins.spark.backfilling import BATCH, after_ranges, plan_backfill, with_backfills
 from plugins.spark.calls import PlannedRange, WriteRequest, WriteResult
+from plugins.spark.columns import record_prefix
 from plugins.spark.driver import SparkDriver, acquire_driver, release_driver
 from plugins.spark.environment import java_found
 from plugins.spark.errors import Fenced, VerificationFailed
-from plugins.spark.manifest import Manifest
+from plugins.spark.manifest import Manifest, TopicPosition
 from plugins.spark.option_names import EFFECTIVE, misspelt
 from plugins.spark.planning import BatchPlan, plan_batch
-from plugins.spark.settings import SparkSettings, SparkSinkConfig, local_path
-from plugins.spark.table import ParquetTable
+from plugins.spark.settings import SparkSettings, SparkSinkConfig, local_path, parse_topic_ids
+from plugins.spark.table import ParquetTable, table_columns
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ class SparkSinkTask(RangeSinkTask):
         if not java_found():
             raise ConnectError("Spark needs Java 17 or newer: neither JAVA_HOME nor the path has one")
         self.table = ParquetTable(local_path(self.config.path))
-        self._check_folders()
+        self._check_columns()
         self._driver = acquire_driver(SparkSettings.from_config(config))
         for key, nearest in misspelt(f"kafka.{key}" for key in self.context.client_settings).items():
             log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
@@ -74,11 +76,14 @@ class SparkSinkTask(RangeSinkTask):
             max_records=self.config.max_offsets_per_trigger,
             fail_on_data_loss=self.config.fail_on_data_loss,
             is_read=self._is_read,
+            from_latest=self.config.starting_offsets == "latest",
+            accepted_ids=parse_topic_ids(self.config.accept_topic_ids),
         )
         if plan.starts:
-            state = self._commit_starts(state, plan)
+            state = self._commit_starts(plan)
         if self._due(plan.pending):
             state = self._write_batch(state, plan)
+        self._write_backfill(state, plan.topic_ids)
         return {tp: offset for tp in ends if (offset := state.position(*tp)) is not None}
 
     def stop(self) -> None:
@@ -87,8 +92,8 @@ class SparkSinkTask(RangeSinkTask):
             release_driver(self._driver)
             self._driver = None
 
-    def _check_folders(self) -> None:
-        """Raise ConfigError if the partition columns are not the table's: Spark cannot read a mix of both."""
+    def _check_columns(self) -> None:
+        """Raise ConfigError if columns that name folders, or the record's, are not called as in the table."""
         existing = self.table.partition_columns()
         configured = [column.name for column in self.config.row_shape().partition_by]
         if existing is not None and existing != configured:
@@ -97,6 +102,15 @@ class SparkSinkTask(RangeSinkTask):
                 self.config.partition_by,
                 f"the folders of {self.table.path} are named by {', '.join(existing) or 'nothing'}: "
                 "leave that as it is, or take a new path",
+            )
+        state = self.table.latest()
+        prefix = None if state is None else record_prefix(table_columns(state))
+        if prefix is not None and prefix != self.config.record_columns_prefix:
+            raise ConfigError(
+                "record.columns.prefix",
+                self.config.record_columns_prefix,
+                f"the columns of {self.table.path} begin with {prefix!r}: leave that as it is, or take a new "
+                "path",
             )
 
     def _state(self) -> Manifest:
@@ -118,42 +132,73 @@ class SparkSinkTask(RangeSinkTask):
         pattern = self.config.topics_pattern
         return topic in self.config.topics if pattern is None else bool(pattern.fullmatch(topic))
 
-    def _commit_starts(self, state: Manifest, plan: BatchPlan) -> Manifest:
+    def _commit_starts(self, plan: BatchPlan) -> Manifest:
         """Commit a manifest without files that gives new partitions their first positions."""
-        committed = Manifest(
-            number=state.number + 1,
-            writer=self._writer,
-            committed_at_ms=int(self._clock() * 1000),
-            rows=state.rows,
-            positions=state.positions_after(plan.starts, plan.topic_ids),
-            value_schema=state.value_schema,
-            table_schema=state.table_schema,
+        return self.table.update(
+            self._writer,
+            lambda state: state.next(
+                self._now_ms(), positions=state.positions_after(plan.starts, plan.topic_ids, plan.starts)
+            ),
         )
-        self.table.commit(committed)
-        return committed
 
     def _write_batch(self, state: Manifest, plan: BatchPlan) -> Manifest:
+        """Add the planned ranges to the table."""
+        committed = self._write(
+            state,
+            plan.ranges,
+            plan.topic_ids,
+            lambda newest: newest.positions_after(plan.positions, plan.topic_ids),
+        )
+        self._waiting_since = None
+        return committed
+
+    def _write_backfill(self, state: Manifest, topic_ids: Mapping[str, str]) -> None:
+        """Add the next batch of a backfill that `millstream spark backfill` has requested, if any."""
+        most = min(BATCH, self.config.max_offsets_per_trigger or BATCH)
+        ranges = plan_backfill(state, topic_ids, most)
+        if ranges:
+            self._write(
+                state,
+                tuple(ranges),
+                topic_ids,
+                lambda newest: with_backfills(newest, after_ranges(newest, ranges)),
+            )
+
+    def _write(
+        self,
+        state: Manifest,
+        ranges: tuple[PlannedRange, ...],
+        topic_ids: Mapping[str, str],
+        positions: Callable[[Manifest], dict[str, TopicPosition]],
+    ) -> Manifest:
+        """Have Spark write the ranges, check the files, and commit them with the new positions."""
         assert self._driver is not None
         directory = self.table.batch_directory(state.number + 1)
         began = self._clock()
         result = self._driver.write(
             WriteRequest(
                 bootstrap_servers=self.context.bootstrap_servers,
-                ranges=plan.ranges,
+                ranges=ranges,
                 directory=str(directory),
                 file_root=str(self.table.path),
                 shape=self.config.row_shape(),
                 value_schema=state.value_schema,
                 table_schema=state.table_schema,
+                topic_ids=dict(topic_ids),
+                inferred_topics=state.inferred_topics,
+                generations={t: p.generation for t, p in state.positions.items() if p.generation},
+                evolve=self.config.schema_evolution == "backward",
                 fail_on_data_loss=self.config.fail_on_data_loss,
                 fail_on_unreadable_batch=self.config.errors_tolerance == "none",
                 client_options=self._client_options(),
             )
         )
-        verify(result, plan.ranges)
-        committed = self._next(state, plan, result)
-        self.table.commit(committed)
-        self._waiting_since = None
+        verify(result, ranges)
+        committed = self.table.update(
+            self._writer, lambda newest: self._next(newest, result, positions(newest))
+        )
+        for note in result.notes:
+            log.warning("%s: batch %d: %s", self.table.path, committed.number, note)
         log.info(
             "%s: batch %d, %d rows in %d files, %.1f s",
             self.table.path,
@@ -164,17 +209,20 @@ class SparkSinkTask(RangeSinkTask):
         )
         return committed
 
-    def _next(self, state: Manifest, plan: BatchPlan, result: WriteResult) -> Manifest:
-        return Manifest(
-            number=state.number + 1,
-            writer=self._writer,
-            committed_at_ms=int(self._clock() * 1000),
+    def _next(self, state: Manifest, result: WriteResult, positions: dict[str, TopicPosition]) -> Manifest:
+        return state.next(
+            self._now_ms(),
             rows=state.rows + sum(file.rows for file in result.files),
             files=result.files,
-            positions=state.positions_after(plan.positions, plan.topic_ids),
+            positions=positions,
             value_schema=result.value_schema,
             table_schema=result.table_schema,
+            inferred_topics=result.inferred_topics,
+            partition_columns=tuple(column.name for column in self.config.row_shape().partition_by),
         )
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
 
     def _client_options(self) -> dict[str, str]:
         """Return the source's options: the context's consumer keys with an effect on it, committed records

@@ -1,0 +1,1 @@
+"""The command `millstream spark`: the tables that the Spark sink writes."""
