@@ -75,7 +75,8 @@ REFUSED_PREFIXES = (
 )
 """Security settings that cannot be changed while the broker runs.
 
-But for those of TLS and SASL, a broker that ignored them would be open although its operator believes it closed.
+All but those of TLS and SASL are refused: a broker that ignored them would be open although its operator
+believes it closed.
 """
 
 HARMLESS = {

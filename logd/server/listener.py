@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from logd.api.dispatch.dispatch import Serving
     from logd.broker.broker import Broker
     from logd.config.listeners import Endpoint
-    from logd.server.connection_quotas import ConnectionQuotas
     from logd.security.listener_security import ListenerSecurity
+    from logd.server.connection_quotas import ConnectionQuotas
     from logd.server.receive_buffers import ReceiveBuffers
 
 SWEEP_SECONDS_MAX = 10.0
