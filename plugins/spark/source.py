@@ -10,7 +10,6 @@ Executors read the log themselves, in the Python worker, a range of offsets per 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -27,8 +26,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from plugins.spark.log_range import LogRange
 from plugins.spark.options import ReadOptions, parse_options
-from plugins.spark.ranges import LogRange, resolve_ranges, split_ranges
+from plugins.spark.ranges import find_ranges
+from plugins.spark.splitting import split_ranges
+from plugins.spark.worker_connections import CONNECTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +85,7 @@ class MillstreamReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of explicit offsets, resolved now, or one partition without a range."""
-        resolved = asyncio.run(resolve_ranges(self.options))
+        resolved = plan_ranges(self.options)
         ranges = split_ranges(resolved, self.options.min_partitions, self.options.max_records_per_partition)
         return [RangePartition(r) for r in ranges] or [RangePartition(None)]
 
@@ -93,3 +95,15 @@ class MillstreamReader(DataSourceReader):
         from plugins.spark.arrow import read_arrow
 
         return iter(()) if partition.value is None else read_arrow(self.options, partition.value)
+
+
+def plan_ranges(options: ReadOptions) -> list[LogRange]:
+    """Return the ranges of a batch read, by a connection that the next plan reuses."""
+    if options.assigned == {}:
+        return []
+    with CONNECTIONS.borrow(options.bootstrap_servers, options.client, {}) as connection:
+
+        async def find() -> list[LogRange]:
+            return await find_ranges(await connection.client(), options)
+
+        return connection.run(find())

@@ -159,7 +159,7 @@ def test_spark_reads_up_to_it_or_without_it(damaged: LogdProcess, fails: bool) -
     pytest.importorskip("pyarrow")
     from plugins.spark.arrow import read_arrow
     from plugins.spark.options import parse_options
-    from plugins.spark.ranges import LogRange
+    from plugins.spark.log_range import LogRange
 
     options = parse_options(
         {
