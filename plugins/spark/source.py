@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+import pyspark
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -26,10 +27,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from kafka_client.errors import ConfigError
 from plugins.spark.log_range import LogRange
+from plugins.spark.option_values import OptionValues
 from plugins.spark.options import ReadOptions, parse_options
+from plugins.spark.range_partition import RangePartition
 from plugins.spark.ranges import find_ranges
 from plugins.spark.splitting import split_ranges
+from plugins.spark.stream_options import parse_stream_options
 from plugins.spark.worker_connections import CONNECTIONS
 
 if TYPE_CHECKING:
@@ -48,7 +53,7 @@ _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("
 
 
 class MillstreamDataSource(DataSource):
-    """The data source for batch reads. Spark finds it through the module `pyspark_millstream`."""
+    """The data source for batches and streams. Spark finds it through the module `pyspark_millstream`."""
 
     @classmethod
     def name(cls) -> str:
@@ -58,23 +63,22 @@ class MillstreamDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of Spark's Kafka source, with `headers` if includeHeaders is set."""
         fields = [StructField(name, kind) for name, kind in _COLUMNS]
-        if self._parsed().include_headers:
+        # Spark does not say yet whether a batch or a stream is read, so other options are parsed later.
+        if OptionValues(self.options).boolean("includeHeaders", False):
             fields.append(StructField("headers", _HEADERS))
         return StructType(fields)
 
     def reader(self, schema: StructType) -> MillstreamReader:
         """Return a reader for the options; `schema` is that of `schema()`."""
-        return MillstreamReader(self._parsed())
+        return MillstreamReader(parse_options(dict(self.options)))
 
-    def _parsed(self) -> ReadOptions:
-        return parse_options(dict(self.options))
-
-
-class RangePartition(InputPartition):
-    """The range of offsets of one task, or None if there is nothing to read."""
-
-    def __init__(self, log_range: LogRange | None) -> None:
-        super().__init__(log_range)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return a stream reader for the options. Raises ConfigError before PySpark 4.2."""
+        try:
+            from plugins.spark.stream_reader import MillstreamStreamReader
+        except ImportError as error:
+            raise ConfigError("pyspark", pyspark.__version__, "a stream needs 4.2 or later") from error
+        return MillstreamStreamReader(parse_stream_options(dict(self.options)))
 
 
 class MillstreamReader(DataSourceReader):
