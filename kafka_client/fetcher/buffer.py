@@ -55,10 +55,11 @@ class FetchBuffer:
 
     # --- partitions come, change and go ---
 
-    def add(self, tp: TopicPartition, offset: int, epoch: int) -> None:
-        """Add a partition, to fetch from `offset` on; the record before it is of leader epoch `epoch`."""
+    def add(self, tp: TopicPartition, offset: int, epoch: int, end: int | None = None) -> None:
+        """Add a partition, to fetch from `offset` to `end`; the record before `offset` is of `epoch`."""
         self.remove(tp)
-        position = self.partitions[tp] = FetchPosition(tp, offset, epoch, next(self._versions), self)
+        position = FetchPosition(tp, offset, epoch, next(self._versions), self, end)
+        self.partitions[tp] = position
         self.changed(position)
 
     def remove(self, tp: TopicPartition) -> None:

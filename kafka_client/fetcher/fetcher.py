@@ -105,13 +105,16 @@ class BatchFetcher:
             if tp not in self._partitions or self._partitions[tp].position != target.offset:
                 self.add(tp, target.offset, target.leader_epoch)
 
-    def add(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+    def add(
+        self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH, *, end: int | None = None
+    ) -> None:
         """Fetch this partition too, from `offset` (-2 earliest, -1 latest) on.
 
-        The record before `offset` is of `leader_epoch`.
+        The record before `offset` is of `leader_epoch`. Nothing is requested from `end` on; the last batch
+        may have later records.
         """
         assert not self._closed, "add to a closed fetcher"
-        self._buffer.add(tp, offset, leader_epoch)
+        self._buffer.add(tp, offset, leader_epoch, end)
         self._director.look_up()
 
     def remove(self, tp: TopicPartition) -> None:

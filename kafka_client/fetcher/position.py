@@ -34,6 +34,8 @@ class FetchPosition:
     changed, and its log must be compared with the records read before more is fetched. `high_watermark`,
     `last_stable_offset`, `log_start_offset`: from the last response (-1: unknown).
 
+    `end`: nothing at or after this offset is requested; None: no limit.
+
     State is only changed by methods, which notify the watcher. `counted_bytes`, `listed_in` and `listed_at`
     belong to the watcher.
     """
@@ -46,6 +48,7 @@ class FetchPosition:
         "buffered",
         "buffered_bytes",
         "counted_bytes",
+        "end",
         "epochs",
         "error",
         "fetch_offset",
@@ -71,12 +74,19 @@ class FetchPosition:
     )
 
     def __init__(
-        self, tp: TopicPartition, offset: int, epoch: int, version: int, watcher: PositionWatcher
+        self,
+        tp: TopicPartition,
+        offset: int,
+        epoch: int,
+        version: int,
+        watcher: PositionWatcher,
+        end: int | None = None,
     ) -> None:
         self.tp = tp
         self._watcher = watcher
         self.position = offset
         self.fetch_offset = offset
+        self.end = end
         self.version = version
         self.paused = False
         self.buffered: deque[Fetched] = deque()
@@ -123,7 +133,9 @@ class FetchPosition:
     @property
     def is_fetchable(self) -> bool:
         """True if more may be requested from `source`, apart from a backoff and room in the buffer."""
-        return not (self.paused or self.parked or self.unvalidated) and self.fetch_offset >= 0
+        if self.paused or self.parked or self.unvalidated or self.fetch_offset < 0:
+            return False
+        return self.end is None or self.fetch_offset < self.end
 
     @property
     def source(self) -> int:

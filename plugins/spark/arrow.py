@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator
 
 import pyarrow as pa
 
-from kafka_client import Admin, BatchFetcher, Client, Fetched, TopicPartition
-from kafka_client.errors import (
-    CorruptRecordBatch,
-    LogTruncated,
-    OffsetOutOfRange,
-    RequestTimedOut,
-    UnreadableBatch,
-)
+from kafka_client import Fetched
+from kafka_client.errors import CorruptRecordBatch, UnreadableBatch
 from kafka_client.fetcher.parts import unreadable_batch
 from kafka_client.records import ArrowColumns, BatchHeader, BinaryColumn, Headers, RecordReader, check_crc
-from plugins.spark.errors import DataLost
+from plugins.spark.log_range import LogRange
 from plugins.spark.options import ReadOptions
-from plugins.spark.ranges import LogRange
+from plugins.spark.range_reader import read_range
+from plugins.spark.worker_connections import CONNECTIONS
 
 _log = logging.getLogger(__name__)
 
@@ -51,25 +45,29 @@ HEADERS_FIELD = ("headers", pa.list_(_HEADER))
 def read_arrow(options: ReadOptions, log_range: LogRange) -> Iterator[pa.RecordBatch]:
     """Yield the records of one range, in order, about `ROWS` per batch.
 
-    It runs an event loop of its own, step by step. Raises DataLost if the log no longer has the range, or was
-    truncated while it was read; without failOnDataLoss the remaining records are read. Raises UnreadableBatch
-    for a batch that cannot be read; without failOnUnreadableBatch the batch's unread records are skipped.
-    Raises KafkaError.
+    It runs an event loop, step by step. Raises DataLost by its kind (`data_loss`) if the log no longer has
+    the range, or was truncated while it was read; without failOnDataLoss the remaining records are read.
+    Raises UnreadableBatch for a batch that cannot be read; without failOnUnreadableBatch the batch's unread
+    records are skipped. Raises RequestTimedOut if no broker answers in time, and KafkaError.
     """
     builder = _Builder(log_range, options.include_headers)
     on_unreadable = _fail if options.fail_on_unreadable_batch else _leave_out
-    with asyncio.Runner() as runner:
-        chunks = _fetched(options, log_range)
-        while True:
-            fetched = runner.run(_next(chunks))
-            if fetched is None:
-                break
-            for header, batch in fetched.batches(on_unreadable=on_unreadable):
-                try:
-                    check_crc(batch, 0, header)
-                    yield from builder.add(header, batch)
-                except CorruptRecordBatch as error:
-                    on_unreadable(unreadable_batch(fetched.tp, header, error))
+    fetch = {"isolation_level": options.isolation_level, **options.fetch}
+    with CONNECTIONS.borrow(options.bootstrap_servers, options.client, fetch) as connection:
+        chunks = read_range(connection, options, log_range)
+        try:
+            while True:
+                fetched = connection.run(_next(chunks))
+                if fetched is None:
+                    break
+                for header, batch in fetched.batches(on_unreadable=on_unreadable):
+                    try:
+                        check_crc(batch, 0, header)
+                        yield from builder.add(header, batch)
+                    except CorruptRecordBatch as error:
+                        on_unreadable(unreadable_batch(fetched.tp, header, error))
+        finally:
+            connection.run(chunks.aclose())
     if builder.rows:
         yield builder.take()
 
@@ -84,46 +82,6 @@ def _leave_out(unreadable: UnreadableBatch) -> None:
 
 async def _next(chunks: AsyncIterator[Fetched]) -> Fetched | None:
     return await anext(chunks, None)
-
-
-async def _fetched(options: ReadOptions, log_range: LogRange) -> AsyncIterator[Fetched]:
-    tp, position = TopicPartition(log_range.topic, log_range.partition), log_range.start
-    async with (
-        Client(options.bootstrap_servers, **options.client) as client,
-        BatchFetcher(client, isolation_level=options.isolation_level, **options.fetch) as fetcher,
-    ):
-        fetcher.assign({tp: position})
-        while position < log_range.end:
-            try:
-                chunks = await fetcher.fetch(timeout_ms=options.poll_timeout_ms)
-            except LogTruncated as e:
-                # Rows before the position were yielded already: continue at the position, or fail.
-                if options.fail_on_data_loss:
-                    available = e.diverging_offset if e.diverging_offset >= 0 else e.start
-                    raise DataLost(tp.topic, tp.partition, position, available) from e
-                fetcher.seek(tp, position)
-                continue
-            except OffsetOutOfRange as e:
-                if options.fail_on_data_loss or e.start < 0:  # start unknown: no broker answers
-                    available = e.start if position < e.start else e.end
-                    raise DataLost(tp.topic, tp.partition, position, available) from e
-                if not position < e.start < log_range.end:
-                    return
-                position = e.start
-                fetcher.seek(tp, position)
-                continue
-            if not chunks:
-                end = (await Admin(client).list_offsets({tp: "latest"}))[tp].offset
-                if end >= log_range.end:
-                    raise RequestTimedOut(
-                        f"{tp}: no records from {position} on for {options.poll_timeout_ms} ms"
-                    )
-                if options.fail_on_data_loss:
-                    raise DataLost(tp.topic, tp.partition, log_range.end, end)
-                return
-            for chunk in chunks:
-                position = chunk.next_offset
-                yield chunk
 
 
 class _Builder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_client.errors import ConfigError
 from kafka_client.properties import CLIENT_KEYS
@@ -18,21 +18,25 @@ from kafka_client.security.secret import HIDDEN
 
 _log = logging.getLogger(__name__)
 
-_EFFECTIVE = """
-    subscribe subscribePattern assign startingOffsets endingOffsets startingTimestamp endingTimestamp
-    startingOffsetsByTimestamp endingOffsetsByTimestamp startingOffsetsByTimestampStrategy failOnDataLoss
-    failOnUnreadableBatch
+_READ = """
+    subscribe subscribePattern assign startingOffsets startingTimestamp groupId groupIdPrefix
+    startingOffsetsByTimestamp startingOffsetsByTimestampStrategy failOnDataLoss failOnUnreadableBatch
     minPartitions maxRecordsPerPartition includeHeaders kafkaConsumer.pollTimeoutMs kafka.bootstrap.servers
     kafka.isolation.level kafka.fetch.min.bytes
     kafka.fetch.max.wait.ms kafka.fetch.max.bytes kafka.max.partition.fetch.bytes
     kafka.client.rack
 """
+"""Options of batch and stream reads. No group is joined, so `groupIdPrefix` changes nothing and is valid."""
+_BATCH = "endingOffsets endingTimestamp endingOffsetsByTimestamp"
+_STREAM = """
+    maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay
+    fetchOffset.numRetries fetchOffset.retryIntervalMs
+"""
 _CLIENT = " ".join(f"kafka.{key}" for key in sorted(CLIENT_KEYS))
 """Options of connections, TLS and SASL."""
 
 _WITHOUT_EFFECT = """
-    maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay groupIdPrefix fetchOffset.numRetries
-    fetchOffset.retryIntervalMs kafka.allow.auto.create.topics kafka.auto.commit.interval.ms
+    kafka.allow.auto.create.topics kafka.auto.commit.interval.ms
     kafka.check.crcs kafka.client.dns.lookup kafka.connections.max.idle.ms
     kafka.default.api.timeout.ms kafka.enable.metrics.push kafka.exclude.internal.topics kafka.group.id
     kafka.group.instance.id kafka.group.protocol kafka.group.remote.assignor kafka.heartbeat.interval.ms
@@ -58,8 +62,16 @@ _SPARKS_OWN = """
 """
 """Options that Spark adds: from `load(path)`, and the properties of a table in its catalogue."""
 
-EFFECTIVE = frozenset((_EFFECTIVE + _CLIENT).lower().split())
-_NAMES = {name.lower(): name for name in (_EFFECTIVE + _CLIENT + _WITHOUT_EFFECT).split()}
+
+def _names(*texts: str) -> frozenset[str]:
+    return frozenset(" ".join(texts).lower().split())
+
+
+BATCH_READ = _names(_READ, _BATCH, _CLIENT)
+STREAM_READ = _names(_READ, _STREAM, _CLIENT)
+EFFECTIVE = BATCH_READ
+"""Options that have an effect on the sink's reads."""
+_NAMES = {name.lower(): name for name in " ".join((_READ, _BATCH, _STREAM, _CLIENT, _WITHOUT_EFFECT)).split()}
 
 
 def misspelt(keys: Iterable[str]) -> dict[str, str | None]:
@@ -68,11 +80,11 @@ def misspelt(keys: Iterable[str]) -> dict[str, str | None]:
     return {key: _nearest(key.lower()) for key in unknown}
 
 
-def check_names(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for an unknown or refused option; log a warning for one without effect."""
+def check_names(options: Mapping[str, str], effective: Collection[str]) -> None:
+    """Raise ConfigError for an unknown or refused option; log a warning for one that is not `effective`."""
     for key, value in options.items():
         name = key.lower()
-        if name in EFFECTIVE or name in _SPARKS_OWN.split() or name.startswith("option."):
+        if name in effective or name in _SPARKS_OWN.split() or name.startswith("option."):
             continue
         if is_security_key(name.removeprefix("kafka.")) and name.startswith("kafka."):
             continue  # an invalid one is refused where security options are parsed

@@ -1,43 +1,29 @@
-"""Parses the options of `format("millstream")`: those of Spark's Kafka source, in any case.
-
-An option chooses offsets per partition as an `OffsetBound`; `ranges` resolves them to offsets in the log.
-"""
+"""Parses the options of `format("millstream")`: those of Spark's Kafka source, in any case."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal
 
 from kafka_client.errors import ConfigError
 from kafka_client.properties import FETCHER, ClientProperties
-from kafka_client.topic_partition import TopicPartition
-from plugins.spark.option_names import check_names
-
-_T = TypeVar("_T")
+from plugins.spark.offset_choice import (
+    EARLIEST,
+    GROUP,
+    LATEST,
+    OffsetChoice,
+    check_batch,
+    parse_choice,
+    parse_json,
+    whole,
+)
+from plugins.spark.option_names import BATCH_READ, check_names
+from plugins.spark.option_values import OptionValues
 
 DEFAULT_POLL_TIMEOUT_MS = 120_000
-
-
-class OffsetBound(NamedTuple):
-    """An offset as the user names it: an end of the log, a number, or the first at or after a time in ms."""
-
-    kind: Literal["earliest", "latest", "offset", "timestamp"]
-    value: int = -1
-
-
-EARLIEST = OffsetBound("earliest")
-LATEST = OffsetBound("latest")
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetChoice:
-    """The bound of every partition: one for all, or one for each, with all partitions named."""
-
-    everywhere: OffsetBound | None = None
-    each: Mapping[TopicPartition, OffsetBound] | None = None
+CLIENT_ID = "millstream-spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +36,8 @@ class ReadOptions:
     assigned: Mapping[str, tuple[int, ...]] | None
     starting: OffsetChoice
     ending: OffsetChoice
+    group_id: str | None
+    """The group that a stream commits its progress for; `startingOffsets=group` means its offsets."""
     no_match_is_latest: bool
     fail_on_data_loss: bool
     fail_on_unreadable_batch: bool
@@ -81,39 +69,45 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
 
     Raises ConfigError with the key, its value and the allowed values.
     """
-    check_names(options)
-    values = {key.lower(): value for key, value in options.items()}
-    of_client = ClientProperties.layered(values, "kafka.")
-    topics, pattern, assigned = _subscription(values)
-    starting = _choice(values, "starting", EARLIEST)
-    ending = _choice(values, "ending", LATEST)
-    if starting.everywhere == LATEST:
-        raise ConfigError("startingOffsets", "latest", "a batch read may start at earliest or at offsets")
-    if ending.everywhere == EARLIEST:
-        raise ConfigError("endingOffsets", "earliest", "a batch read may end at latest or at offsets")
-    isolation = values.get("kafka.isolation.level", "read_uncommitted")
+    check_names(options, BATCH_READ)
+    values = OptionValues(options)
+    starting = parse_choice(values.by_name, "starting", EARLIEST)
+    ending = parse_choice(values.by_name, "ending", LATEST)
+    check_batch(starting, ending)
+    return read_options(values, starting, ending)
+
+
+def read_options(values: OptionValues, starting: OffsetChoice, ending: OffsetChoice) -> ReadOptions:
+    """Return the options that batches and streams share. Raises ConfigError."""
+    topics, pattern, assigned = _subscription(values.by_name)
+    group_id = values.get("groupId")
+    if starting.everywhere == GROUP and not group_id:
+        raise ConfigError("startingOffsets", "group", "set groupId to the group whose offsets are meant")
+    isolation = values.get("kafka.isolation.level") or "read_uncommitted"
     if isolation not in ("read_uncommitted", "read_committed"):
         raise ConfigError("kafka.isolation.level", isolation, "read_uncommitted or read_committed")
+    of_client = ClientProperties.layered(values.by_name, "kafka.")
     return ReadOptions(
-        bootstrap_servers=_required(values, "kafka.bootstrap.servers"),
+        bootstrap_servers=values.required("kafka.bootstrap.servers"),
         topics=topics,
         pattern=pattern,
         assigned=assigned,
         starting=starting,
         ending=ending,
-        no_match_is_latest=_no_match_is_latest(values),
-        fail_on_data_loss=_boolean(values, "failOnDataLoss", True),
-        fail_on_unreadable_batch=_boolean(values, "failOnUnreadableBatch", True),
-        min_partitions=_positive(values, "minPartitions"),
-        max_records_per_partition=_positive(values, "maxRecordsPerPartition"),
-        include_headers=_boolean(values, "includeHeaders", False),
-        poll_timeout_ms=_positive(values, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
+        group_id=group_id,
+        no_match_is_latest=_no_match_is_latest(values.by_name),
+        fail_on_data_loss=values.boolean("failOnDataLoss", True),
+        fail_on_unreadable_batch=values.boolean("failOnUnreadableBatch", True),
+        min_partitions=values.positive("minPartitions"),
+        max_records_per_partition=values.positive("maxRecordsPerPartition"),
+        include_headers=values.boolean("includeHeaders", False),
+        poll_timeout_ms=values.positive("kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         isolation_level=isolation,  # type: ignore[arg-type]
-        client={"client_id": "millstream-spark", **of_client.client()},
+        client={"client_id": CLIENT_ID, **of_client.client()},
         fetch={
             name: value
             for key, name in _FETCH.items()
-            if (value := _positive(values, key, _FETCH_LEAST.get(key, 1))) is not None
+            if (value := values.positive(key, _FETCH_LEAST.get(key, 1))) is not None
         }
         | of_client.arguments(_RACK),
     )
@@ -134,67 +128,19 @@ def _subscription(
             raise ConfigError("subscribe", value, "names no topic")
         return topics, None, None
     if named[0] == "subscribePattern":
+        if not value.strip():
+            raise ConfigError(named[0], value, "is empty: give a regular expression")
         try:
             re.compile(value)
         except re.error as e:
             raise ConfigError(named[0], value, f"is no regular expression: {e}") from None
         return None, value, None
-    assigned = _json(named[0], value, _distinct_partitions)
+    assigned = parse_json(named[0], value, _distinct_partitions)
     return None, None, assigned
 
 
-def _distinct_partitions(parsed: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
-    return {topic: tuple(dict.fromkeys(map(int, numbers))) for topic, numbers in parsed.items()}
-
-
-def _choice(
-    values: Mapping[str, str], which: Literal["starting", "ending"], default: OffsetBound
-) -> OffsetChoice:
-    """Return the chosen bounds. As in Spark, `…Timestamp` overrides `…OffsetsByTimestamp` and `…Offsets`."""
-    moment = values.get(f"{which}timestamp")
-    if moment is not None:
-        return OffsetChoice(everywhere=OffsetBound("timestamp", _moment(f"{which}Timestamp", moment)))
-    moments = values.get(f"{which}offsetsbytimestamp")
-    if moments is not None:
-        return OffsetChoice(each=_each(f"{which}OffsetsByTimestamp", moments, _time_bound))
-    offsets = values.get(f"{which}offsets")
-    if offsets is None:
-        return OffsetChoice(everywhere=default)
-    if offsets.lower() in ("earliest", "latest"):
-        return OffsetChoice(everywhere=EARLIEST if offsets.lower() == "earliest" else LATEST)
-    return OffsetChoice(each=_each(f"{which}Offsets", offsets, _offset_bound))
-
-
-def _offset_bound(number: int) -> OffsetBound:
-    if number < -2:
-        raise ValueError
-    return {-2: EARLIEST, -1: LATEST}.get(number, OffsetBound("offset", number))
-
-
-def _time_bound(ms: int) -> OffsetBound:
-    if ms < 0:  # -1 and -2 would be the log's ends to the broker
-        raise ValueError
-    return OffsetBound("timestamp", ms)
-
-
-def _each(key: str, text: str, bound_of: Callable[[int], OffsetBound]) -> dict[TopicPartition, OffsetBound]:
-    return _json(
-        key,
-        text,
-        lambda parsed: {
-            TopicPartition(str(topic), int(partition)): bound_of(int(number))
-            for topic, numbers in parsed.items()
-            for partition, number in numbers.items()
-        },
-    )
-
-
-def _json(key: str, text: str, read: Callable[[Any], _T]) -> _T:
-    try:
-        return read(json.loads(text))
-    except (ValueError, TypeError, AttributeError):
-        example = '{"topic": [0, 1]}' if key == "assign" else '{"topic": {"0": 23, "1": -2}}'
-        raise ConfigError(key, text, f"JSON such as {example} is wanted") from None
+def _distinct_partitions(parsed: Mapping[str, Iterable[object]]) -> dict[str, tuple[int, ...]]:
+    return {topic: tuple(dict.fromkeys(map(whole, numbers))) for topic, numbers in parsed.items()}
 
 
 def _no_match_is_latest(values: Mapping[str, str]) -> bool:
@@ -203,39 +149,3 @@ def _no_match_is_latest(values: Mapping[str, str]) -> bool:
     if strategy not in ("error", "latest"):
         raise ConfigError(key, strategy, "error or latest")
     return strategy == "latest"
-
-
-def _required(values: Mapping[str, str], key: str) -> str:
-    if not values.get(key.lower()):
-        raise ConfigError(key, "", "is required")
-    return values[key.lower()]
-
-
-def _boolean(values: Mapping[str, str], key: str, default: bool) -> bool:
-    text = values.get(key.lower(), str(default)).lower()
-    if text not in ("true", "false"):
-        raise ConfigError(key, text, "true or false")
-    return text == "true"
-
-
-def _number(key: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigError(key, text, "a whole number is wanted") from None
-
-
-def _moment(key: str, text: str) -> int:
-    if (ms := _number(key, text)) < 0:
-        raise ConfigError(key, text, "milliseconds since 1970 are wanted")
-    return ms
-
-
-def _positive(values: Mapping[str, str], key: str, least: int = 1) -> int | None:
-    text = values.get(key.lower())
-    if text is None:
-        return None
-    number = _number(key, text)
-    if number < least:
-        raise ConfigError(key, text, f"a number from {least} on is wanted")
-    return number

@@ -1,4 +1,4 @@
-"""Resolves offset bounds to offset ranges: requests offsets, checks for lost data, splits large ranges.
+"""Resolves offset bounds to offset ranges: requests offsets, and checks for lost data.
 
 This runs where Spark plans a read. The ranges have explicit offsets, so every task reads the same records
 again if Spark runs it again.
@@ -7,132 +7,117 @@ again if Spark runs it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
 
 from kafka_client import Admin, Client, OffsetSpec, TopicPartition
 from kafka_client.errors import ConfigError
-from plugins.spark.errors import DataLost
-from plugins.spark.options import OffsetBound, OffsetChoice, ReadOptions
-
-
-class LogRange(NamedTuple):
-    """Offsets of one partition from `start` up to, but not including, `end`."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
+from plugins.spark.data_loss import LogEndsEarly, RecordsPurged, report
+from plugins.spark.log_range import LogRange
+from plugins.spark.offset_choice import OffsetBound, Which
+from plugins.spark.options import ReadOptions
 
 
 async def resolve_ranges(options: ReadOptions) -> list[LogRange]:
-    """Return the ranges to read, by topic and partition; a range may be empty.
-
-    Raises DataLost if an offset is not in the log; without failOnDataLoss the range is cut to the log. Raises
-    ConfigError if the options' offsets do not match the partitions, and KafkaError.
-    """
+    """Return `find_ranges` by a client of its own."""
     if options.assigned == {}:
         return []
     async with Client(options.bootstrap_servers, **options.client) as client:
-        tps = await _partitions(client, options)
-        admin = Admin(client)
-        earliest = await _listed(admin, dict.fromkeys(tps, "earliest"), options)
-        latest = await _listed(admin, dict.fromkeys(tps, "latest"), options)
-        starts = await _offsets(admin, options, "starting", tps, earliest, latest)
-        ends = await _offsets(admin, options, "ending", tps, earliest, latest)
-    ranges = (LogRange(tp.topic, tp.partition, starts[tp], ends[tp]) for tp in tps)
-    return [within_log(r, earliest[_tp(r)], latest[_tp(r)], options.fail_on_data_loss) for r in ranges]
+        return await find_ranges(client, options)
+
+
+async def find_ranges(client: Client, options: ReadOptions) -> list[LogRange]:
+    """Return the ranges to read, by topic and partition; a range may be empty.
+
+    Raises DataLost if an offset is not in the log; without failOnDataLoss the range is cut to the log. Raises
+    ConfigError if the options' offsets do not match the partitions or end before they start, and KafkaError.
+    """
+    ids = await find_partitions(client, options)
+    tps = list(ids)
+    earliest = await list_offsets(client, options, dict.fromkeys(tps, "earliest"))
+    latest = await list_offsets(client, options, dict.fromkeys(tps, "latest"))
+    starts = await find_offsets(client, options, "starting", tps, earliest, latest)
+    ends = await find_offsets(client, options, "ending", tps, earliest, latest)
+    ranges = []
+    for tp in tps:
+        planned = LogRange(tp.topic, tp.partition, starts[tp], ends[tp], ids[tp])
+        _check_order(planned, latest[tp])
+        ranges.append(within_log(planned, earliest[tp], latest[tp], options.fail_on_data_loss))
+    return ranges
 
 
 def within_log(log_range: LogRange, earliest: int, latest: int, fail_on_data_loss: bool) -> LogRange:
     """Return the range if the log has all of it.
 
-    Otherwise raises DataLost, or without `fail_on_data_loss` returns the part that the log has.
+    Otherwise raises RecordsPurged or LogEndsEarly, or without `fail_on_data_loss` logs it and returns the
+    part that the log has.
     """
-    if fail_on_data_loss and log_range.start < log_range.end:
-        if log_range.start < earliest:
-            raise DataLost(log_range.topic, log_range.partition, log_range.start, earliest)
-        if log_range.end > latest:
-            raise DataLost(log_range.topic, log_range.partition, log_range.end, latest)
+    tp, needed = log_range.tp, log_range.start < log_range.end
+    if needed and log_range.start < earliest:
+        report(RecordsPurged(*tp, log_range.start, earliest), fail_on_data_loss)
+    if log_range.start > latest or (needed and log_range.end > latest):
+        report(LogEndsEarly(*tp, max(log_range.start, log_range.end), latest), fail_on_data_loss)
     start = min(max(log_range.start, earliest), latest)
     return log_range._replace(start=start, end=min(max(log_range.end, start), latest))
 
 
-def split_ranges(
-    ranges: Iterable[LogRange], min_partitions: int | None = None, max_records: int | None = None
-) -> list[LogRange]:
-    """Split ranges so that none has more than `max_records`, and there are about `min_partitions`.
+def _check_order(r: LogRange, latest: int) -> None:
+    """Raise ConfigError if the range ends before its start; a start after the log's end is lost data."""
+    if r.end < r.start <= latest:
+        raise ConfigError(
+            "startingOffsets", r.start, f"is greater than the end {r.end} for {r.tp}: start before the end"
+        )
 
-    As in Spark's Kafka source, large ranges are split into tasks in proportion to their size.
+
+async def find_partitions(
+    client: Client, options: ReadOptions, *, refresh: bool = False
+) -> dict[TopicPartition, bytes]:
+    """Return the partitions to read in order, each with its topic's id.
+
+    Raises ConfigError for an assigned partition that does not exist, KafkaError for a topic that does not.
     """
-    nonempty = [r for r in ranges if r.start < r.end]
-    pieces = [
-        piece
-        for r in nonempty
-        for piece in _cut(r, -(-(r.end - r.start) // max_records) if max_records else 1)
-    ]
-    if not min_partitions or len(pieces) >= min_partitions:
-        return pieces
-    total = sum(r.end - r.start for r in pieces)
-    return [piece for r in pieces for piece in _cut(r, round((r.end - r.start) / total * min_partitions))]
-
-
-def _cut(whole: LogRange, count: int) -> list[LogRange]:
-    count = max(1, min(count, whole.end - whole.start))
-    size = whole.end - whole.start
-    edges = [whole.start + size * i // count for i in range(count + 1)]
-    return [whole._replace(start=a, end=b) for a, b in pairwise(edges)]
-
-
-def _tp(r: LogRange) -> TopicPartition:
-    return TopicPartition(r.topic, r.partition)
-
-
-async def _partitions(client: Client, options: ReadOptions) -> list[TopicPartition]:
+    metadata = await client.metadata(_topics(options), refresh=refresh, allow_missing=refresh)
     if options.assigned is not None:
-        chosen = [
-            TopicPartition(topic, p) for topic, ps in sorted(options.assigned.items()) for p in sorted(ps)
-        ]
-        existing = set((await client.metadata(options.assigned)).partitions())
+        chosen = [TopicPartition(t, p) for t, ps in sorted(options.assigned.items()) for p in sorted(ps)]
+        existing = set(metadata.partitions())
         missing = [str(tp) for tp in chosen if tp not in existing]
-        if missing:
+        if missing and not refresh:
             raise ConfigError("assign", ", ".join(missing), "no such partition")
-        return chosen
-    if options.pattern is not None:
+        chosen = [tp for tp in chosen if tp in existing]
+    elif options.pattern is not None:
         pattern = re.compile(options.pattern)
-        everything = await client.metadata()
-        names = [
-            name
-            for name, topic in everything.topics.items()
-            if not topic.is_internal and pattern.fullmatch(name)
-        ]
-        return everything.partitions(sorted(names))
-    assert options.topics is not None
-    return (await client.metadata(options.topics)).partitions(options.topics)
+        topics = metadata.topics.items()
+        names = sorted(name for name, t in topics if not t.is_internal and pattern.fullmatch(name))
+        chosen = metadata.partitions(names)
+    else:
+        chosen = metadata.partitions(options.topics)
+    return {tp: metadata.topics[tp.topic].topic_id for tp in chosen}
 
 
-async def _offsets(
-    admin: Admin,
+def _topics(options: ReadOptions) -> Collection[str] | None:
+    return list(options.assigned) if options.assigned is not None else options.topics
+
+
+async def find_offsets(
+    client: Client,
     options: ReadOptions,
-    which: str,
-    tps: Sequence[TopicPartition],
+    which: Which,
+    tps: Collection[TopicPartition],
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
+    """Return the offsets that the options' starting or ending bounds mean now. Raises ConfigError."""
     choice = options.starting if which == "starting" else options.ending
-    extra = sorted((choice.each or {}).keys() - set(tps))
-    if extra:
-        named = ", ".join(str(tp) for tp in extra)
-        raise ConfigError(f"{which}Offsets", named, "names partitions that are not read: name those that are")
-    bounds = {tp: _bound_of(choice, tp, f"{which}Offsets") for tp in tps}
+    bounds = choice.bounds(tps, f"{which}Offsets")
     moments: dict[TopicPartition, OffsetSpec] = {
         tp: bound.value for tp, bound in bounds.items() if bound.kind == "timestamp"
     }
-    by_time = await _listed(admin, moments, options) if moments else {}
+    by_time = await list_offsets(client, options, moments) if moments else {}
+    committed = await _committed(client, options, bounds)
     offsets = {}
     for tp, bound in bounds.items():
-        if bound.kind != "timestamp":
+        if bound.kind == "group":
+            offsets[tp] = committed.get(tp, earliest[tp])
+        elif bound.kind != "timestamp":
             offsets[tp] = {"earliest": earliest[tp], "latest": latest[tp]}.get(bound.kind, bound.value)
         elif by_time[tp] >= 0:
             offsets[tp] = by_time[tp]
@@ -145,19 +130,21 @@ async def _offsets(
     return offsets
 
 
-def _bound_of(choice: OffsetChoice, tp: TopicPartition, key: str) -> OffsetBound:
-    if choice.everywhere is not None:
-        return choice.everywhere
-    bound = (choice.each or {}).get(tp)
-    if bound is None:
-        raise ConfigError(
-            key, "", f"names no offset for {tp}; name all partitions, -2 is earliest, -1 latest"
-        )
-    return bound
-
-
-async def _listed(
-    admin: Admin, specs: Mapping[TopicPartition, OffsetSpec], options: ReadOptions
+async def _committed(
+    client: Client, options: ReadOptions, bounds: Mapping[TopicPartition, OffsetBound]
 ) -> dict[TopicPartition, int]:
-    listed = await admin.list_offsets(specs, isolation_level=options.isolation_level)
+    """Return the group's committed offsets of the partitions that start there and have one."""
+    tps = [tp for tp, bound in bounds.items() if bound.kind == "group"]
+    if not tps:
+        return {}
+    assert options.group_id is not None
+    listed = await Admin(client).list_group_offsets(options.group_id, tps)
+    return {tp: position.offset for tp, position in listed.items()}
+
+
+async def list_offsets(
+    client: Client, options: ReadOptions, specs: Mapping[TopicPartition, OffsetSpec]
+) -> dict[TopicPartition, int]:
+    """Return each partition's offset by its spec; with read_committed the end is the last stable offset."""
+    listed = await Admin(client).list_offsets(specs, isolation_level=options.isolation_level)
     return {tp: result.offset for tp, result in listed.items()}

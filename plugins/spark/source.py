@@ -10,11 +10,11 @@ Executors read the log themselves, in the Python worker, a range of offsets per 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+import pyspark
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -27,8 +27,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from kafka_client.errors import ConfigError
+from plugins.spark.log_range import LogRange
+from plugins.spark.option_values import OptionValues
 from plugins.spark.options import ReadOptions, parse_options
-from plugins.spark.ranges import LogRange, resolve_ranges, split_ranges
+from plugins.spark.range_partition import RangePartition
+from plugins.spark.ranges import find_ranges
+from plugins.spark.splitting import split_ranges
+from plugins.spark.stream_options import parse_stream_options
+from plugins.spark.worker_connections import CONNECTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +53,7 @@ _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("
 
 
 class MillstreamDataSource(DataSource):
-    """The data source for batch reads. Spark finds it through the module `pyspark_millstream`."""
+    """The data source for batches and streams. Spark finds it through the module `pyspark_millstream`."""
 
     @classmethod
     def name(cls) -> str:
@@ -56,23 +63,22 @@ class MillstreamDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of Spark's Kafka source, with `headers` if includeHeaders is set."""
         fields = [StructField(name, kind) for name, kind in _COLUMNS]
-        if self._parsed().include_headers:
+        # Spark does not say yet whether a batch or a stream is read, so other options are parsed later.
+        if OptionValues(self.options).boolean("includeHeaders", False):
             fields.append(StructField("headers", _HEADERS))
         return StructType(fields)
 
     def reader(self, schema: StructType) -> MillstreamReader:
         """Return a reader for the options; `schema` is that of `schema()`."""
-        return MillstreamReader(self._parsed())
+        return MillstreamReader(parse_options(dict(self.options)))
 
-    def _parsed(self) -> ReadOptions:
-        return parse_options(dict(self.options))
-
-
-class RangePartition(InputPartition):
-    """The range of offsets of one task, or None if there is nothing to read."""
-
-    def __init__(self, log_range: LogRange | None) -> None:
-        super().__init__(log_range)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return a stream reader for the options. Raises ConfigError before PySpark 4.2."""
+        try:
+            from plugins.spark.stream_reader import MillstreamStreamReader
+        except ImportError as error:
+            raise ConfigError("pyspark", pyspark.__version__, "a stream needs 4.2 or later") from error
+        return MillstreamStreamReader(parse_stream_options(dict(self.options)))
 
 
 class MillstreamReader(DataSourceReader):
@@ -83,7 +89,7 @@ class MillstreamReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of explicit offsets, resolved now, or one partition without a range."""
-        resolved = asyncio.run(resolve_ranges(self.options))
+        resolved = plan_ranges(self.options)
         ranges = split_ranges(resolved, self.options.min_partitions, self.options.max_records_per_partition)
         return [RangePartition(r) for r in ranges] or [RangePartition(None)]
 
@@ -93,3 +99,15 @@ class MillstreamReader(DataSourceReader):
         from plugins.spark.arrow import read_arrow
 
         return iter(()) if partition.value is None else read_arrow(self.options, partition.value)
+
+
+def plan_ranges(options: ReadOptions) -> list[LogRange]:
+    """Return the ranges of a batch read, by a connection that the next plan reuses."""
+    if options.assigned == {}:
+        return []
+    with CONNECTIONS.borrow(options.bootstrap_servers, options.client, {}) as connection:
+
+        async def find() -> list[LogRange]:
+            return await find_ranges(await connection.client(), options)
+
+        return connection.run(find())

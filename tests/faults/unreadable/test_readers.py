@@ -158,8 +158,8 @@ def test_verify_says_where_it_is(damaged: LogdProcess) -> None:
 def test_spark_reads_up_to_it_or_without_it(damaged: LogdProcess, fails: bool) -> None:
     pytest.importorskip("pyarrow")
     from plugins.spark.arrow import read_arrow
+    from plugins.spark.log_range import LogRange
     from plugins.spark.options import parse_options
-    from plugins.spark.ranges import LogRange
 
     options = parse_options(
         {

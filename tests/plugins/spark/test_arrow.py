@@ -12,8 +12,9 @@ from kafka_client.fetcher.session import CLOSING_EPOCH
 from kafka_client.records import NewRecord
 from plugins.spark.arrow import read_arrow
 from plugins.spark.errors import DataLost
+from plugins.spark.log_range import LogRange
 from plugins.spark.options import parse_options
-from plugins.spark.ranges import LogRange, resolve_ranges
+from plugins.spark.ranges import resolve_ranges
 from tests.kafka_client.fake_broker import FakeBroker
 from tests.kafka_client.session_broker import SessionBroker
 from tests.plugins.spark.log import Log
@@ -79,9 +80,7 @@ def test_offsets_of_a_partition_that_is_not_there_are_refused(log: Log) -> None:
     log.create("named", 2)
     properties = {"kafka.bootstrap.servers": log.bootstrap, "subscribe": "named"}
     for key in ("startingOffsets", "endingOffsets"):
-        options = parse_options(
-            {**properties, key: '{"named": {"0": -2, "1": -2, "7": 5}, "namd": {"0": 1}}'}
-        )
+        options = parse_options({**properties, key: '{"named": {"0": 0, "1": 0, "7": 5}, "namd": {"0": 1}}'})
         with pytest.raises(ConfigError, match="namd-0, named-7") as caught:
             asyncio.run(resolve_ranges(options))
         assert caught.value.key == key

@@ -18,7 +18,7 @@ from kafka_client.records import (
     read_header,
 )
 from plugins.spark import arrow
-from plugins.spark.ranges import LogRange
+from plugins.spark.log_range import LogRange
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 payloads = st.none() | st.binary(max_size=20)

@@ -9,10 +9,13 @@ import pytest
 
 from kafka_client.errors import ConfigError
 from plugins.spark.errors import DataLost
-from plugins.spark.options import EARLIEST, LATEST, OffsetBound, parse_options
-from plugins.spark.ranges import LogRange, split_ranges, within_log
+from plugins.spark.log_range import LogRange
+from plugins.spark.offset_choice import EARLIEST, LATEST, OffsetBound
+from plugins.spark.options import parse_options
+from plugins.spark.ranges import within_log
 from plugins.spark.settings import PartitionColumn, SparkSettings, SparkSinkConfig, parse_partition_by
 from plugins.spark.sink import SparkSinkTask
+from plugins.spark.splitting import split_ranges
 
 BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "a, b"}
 

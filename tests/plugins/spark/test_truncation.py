@@ -12,8 +12,8 @@ from kafka_client.errors import LogTruncated
 from kafka_client.records import NewRecord
 from plugins.spark.arrow import read_arrow
 from plugins.spark.errors import DataLost
+from plugins.spark.log_range import LogRange
 from plugins.spark.options import parse_options
-from plugins.spark.ranges import LogRange
 from tests.plugins.spark.log import Log
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
