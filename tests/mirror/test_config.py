@@ -83,9 +83,9 @@ def test_a_bad_setting_is_named(changes: dict[str, str], key: str) -> None:
 
 
 def test_policies_name_remote_topics() -> None:
-    default = DefaultReplicationPolicy(aliases=frozenset("abc"))
+    default = DefaultReplicationPolicy()
     assert default.remote_topic("a", "flights") == "a.flights"
-    assert default.upstream_clusters("c.a.flights.2013") == ["c", "a"]
+    assert default.upstream_clusters("c.a.flights.2013") == ["c", "a", "flights"]
     assert IdentityReplicationPolicy().remote_topic("a", "flights") == "flights"
     (link,) = parse_links(
         {**BASE, "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
