@@ -50,6 +50,8 @@ class LinkSettings:
     refresh_topics_interval_seconds: float = 600
     sync_topic_configs: bool = True
     config_exclude: tuple[re.Pattern[str], ...] = patterns("", CONFIG_PROPERTIES_EXCLUDE)
+    source_defaults: bool = False
+    """True if remote topics get the source's defaults, False if the target's (`use.defaults.from`)."""
     offset_syncs_location: Literal["source", "target"] = "source"
     offset_syncs_replication_factor: int = 3
     emit_offset_syncs_interval_seconds: float = 1
@@ -142,6 +144,7 @@ def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
         config_exclude=patterns(
             "config.properties.exclude", flow.text("config.properties.exclude", CONFIG_PROPERTIES_EXCLUDE)
         ),
+        source_defaults=bool(flow.choice("use.defaults.from", "target", "source")),
         offset_syncs_location="target"
         if flow.choice("offset-syncs.topic.location", "source", "target")
         else "source",

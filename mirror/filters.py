@@ -101,17 +101,41 @@ class TopicFilter:
 
 
 def copied_configs(
-    entries: Mapping[str, ConfigEntry], exclude: tuple[re.Pattern[str], ...]
+    entries: Mapping[str, ConfigEntry], exclude: tuple[re.Pattern[str], ...], *, source_defaults: bool = False
 ) -> dict[str, str]:
-    """Return the configs to copy: values set on the source topic itself, not sensitive and not excluded."""
+    """Return the configs to copy: values set on the source topic itself, not sensitive and not excluded.
+
+    With `source_defaults`, return the values that the source's brokers have for the others, too (KIP-894).
+    """
     return {
         key: entry.value
         for key, entry in entries.items()
-        if entry.source == _TOPIC_SOURCE
+        if (entry.source == _TOPIC_SOURCE or (source_defaults and not entry.read_only))
         and entry.value is not None
         and not entry.sensitive
         and not _any(exclude, key)
     }
+
+
+def config_changes(
+    copied: Mapping[str, str], current: Mapping[str, ConfigEntry], exclude: tuple[re.Pattern[str], ...]
+) -> dict[str, str | None]:
+    """Return the changes that give a remote topic the configs `copied`; None resets a config to its default.
+
+    A config that is set on the remote topic and not on the source topic is reset (KIP-894), except if it is
+    excluded: the operator may set those on the remote topic.
+    """
+    changes: dict[str, str | None] = {
+        key: value
+        for key, value in copied.items()
+        if key not in current or current[key].value != value or current[key].source != _TOPIC_SOURCE
+    }
+    removed = (
+        key
+        for key, entry in current.items()
+        if entry.source == _TOPIC_SOURCE and key not in copied and not _any(exclude, key)
+    )
+    return changes | dict.fromkeys(removed)
 
 
 def _any(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:

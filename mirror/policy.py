@@ -228,9 +228,9 @@ def _own_policy(name: str, module: str, class_name: str) -> type[ReplicationPoli
     if not module:
         raise ConfigError(CLASS, name, expected)
     try:
-        found: object = getattr(import_module(module), class_name, None)
+        attribute: object = getattr(import_module(module), class_name, None)
     except ImportError as e:
         raise ConfigError(CLASS, name, f"{expected} ({e})") from None
-    if not (isinstance(found, type) and issubclass(found, ReplicationPolicy)):
+    if not (isinstance(attribute, type) and issubclass(attribute, ReplicationPolicy)):
         raise ConfigError(CLASS, name, f"{expected} ({module} has no such class)")
-    return found
+    return attribute

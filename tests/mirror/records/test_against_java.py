@@ -53,7 +53,7 @@ NAMES = {OffsetSync: "sync", Checkpoint: "checkpoint", Heartbeat: "heartbeat"}
 PARSERS = {"sync": parse_offset_sync, "checkpoint": parse_checkpoint, "heartbeat": parse_heartbeat}
 
 
-def asked(questions: list[str]) -> list[str]:
+def java_answers(questions: list[str]) -> list[str]:
     answers = java.run_program("MirrorRecords", stdin="\n".join(questions)).splitlines()
     assert len(answers) == len(questions)
     return answers
@@ -77,7 +77,7 @@ def damaged(source: random.Random, data: bytes) -> bytes:
 def test_java_writes_the_same_bytes() -> None:
     source = random.Random(SEED)
     written = [records(source) for _ in range(3000)]
-    answers = asked([f"{NAMES[type(record)]}\t{fields(record)}" for record in written])
+    answers = java_answers([f"{NAMES[type(record)]}\t{fields(record)}" for record in written])
     for record, answer in zip(written, answers, strict=True):
         assert f"{record.record_key.hex()}\t{record.record_value.hex()}" == answer, record
 
@@ -90,7 +90,7 @@ def test_java_reads_and_refuses_the_same_bytes() -> None:
         record = records(source)
         key, value = damaged(source, record.record_key), damaged(source, record.record_value)
         cases.append((NAMES[type(record)], key, value))
-    answers = asked([f"read-{name}\t{key.hex()}\t{value.hex()}" for name, key, value in cases])
+    answers = java_answers([f"read-{name}\t{key.hex()}\t{value.hex()}" for name, key, value in cases])
     seldom = 0
     for (name, key, value), answer in zip(cases, answers, strict=True):
         try:
