@@ -12,7 +12,7 @@ A key of a flow is looked up as `a->b.key`, then as `key`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from kafka_client.errors import ConfigError
 from kafka_client.properties import CLIENT, ClientProperties, one_client
 from kafka_client.security.keys import is_security_key
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
-from mirror.policy import ReplicationPolicy, policy_named
+from mirror.policy import POLICY_KEYS, ReplicationPolicy, policy_named
 from mirror.unreadable import SKIP_KEY, parse_skips
 from mirror.unused_keys import warn_unused
 
@@ -50,6 +50,8 @@ class LinkSettings:
     refresh_topics_interval_seconds: float = 600
     sync_topic_configs: bool = True
     config_exclude: tuple[re.Pattern[str], ...] = patterns("", CONFIG_PROPERTIES_EXCLUDE)
+    source_defaults: bool = False
+    """True if remote topics get the source's defaults, False if the target's (`use.defaults.from`)."""
     offset_syncs_location: Literal["source", "target"] = "source"
     offset_syncs_replication_factor: int = 3
     emit_offset_syncs_interval_seconds: float = 1
@@ -68,7 +70,7 @@ class LinkSettings:
     def offset_syncs_topic(self) -> str:
         """The topic's name. It contains the alias of the other cluster, as in MirrorMaker 2."""
         other = self.target.alias if self.offset_syncs_location == "source" else self.source.alias
-        return f"mm2-offset-syncs.{other}.internal"
+        return self.policy.offset_syncs_topic(other)
 
 
 def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
@@ -87,7 +89,7 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
     flows = [(a, b) for a in aliases for b in aliases if a != b]
     prefixed = {f"{a}->{b}.": _Flow(properties, f"{a}->{b}.") for a, b in flows}
     links = [
-        _link(flow, clusters[a], clusters[b], frozenset(aliases))
+        _link(flow, clusters[a], clusters[b])
         for (a, b), flow in zip(flows, prefixed.values(), strict=True)
         if _boolean(f"{a}->{b}.enabled", properties.get(f"{a}->{b}.enabled", "false"))
     ]
@@ -115,11 +117,10 @@ def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:
     return Cluster(alias=alias, bootstrap_servers=properties[key], client=client.client())
 
 
-def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]) -> LinkSettings:
+def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
     policy = policy_named(
         flow.text("replication.policy.class", "DefaultReplicationPolicy"),
-        flow.text("replication.policy.separator", "."),
-        aliases,
+        flow.properties(POLICY_KEYS) | {"source.cluster.alias": source.alias},
     )
     names = NameFilter(
         patterns("topics", flow.text("topics", ".*")),
@@ -129,7 +130,13 @@ def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]
         source=source,
         target=target,
         policy=policy,
-        topics=TopicFilter(names, policy, target.alias),
+        topics=TopicFilter(
+            names=names,
+            policy=policy,
+            source=source.alias,
+            target=target.alias,
+            heartbeats=flow.boolean("heartbeats.replication.enabled", True),
+        ),
         replication_factor=flow.number("replication.factor", 2),
         refresh_topics=flow.boolean("refresh.topics.enabled", True),
         refresh_topics_interval_seconds=flow.number("refresh.topics.interval.seconds", 600),
@@ -137,6 +144,7 @@ def _link(flow: _Flow, source: Cluster, target: Cluster, aliases: frozenset[str]
         config_exclude=patterns(
             "config.properties.exclude", flow.text("config.properties.exclude", CONFIG_PROPERTIES_EXCLUDE)
         ),
+        source_defaults=bool(flow.choice("use.defaults.from", "target", "source")),
         offset_syncs_location="target"
         if flow.choice("offset-syncs.topic.location", "source", "target")
         else "source",
@@ -164,6 +172,20 @@ class _Flow:
             if name in self._properties:
                 return self._properties[name]
         return default
+
+    def properties(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return every property without a flow's prefix, and this flow's own in their place.
+
+        `keys` are those that have an effect.
+        """
+        self.keys_read.update(keys)
+        common = {key: value for key, value in self._properties.items() if "->" not in key}
+        own = {
+            key.removeprefix(self._prefix): value
+            for key, value in self._properties.items()
+            if key.startswith(self._prefix)
+        }
+        return common | own
 
     def number(self, key: str, default: int) -> int:
         text = self.text(key, str(default))

@@ -22,7 +22,6 @@ from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
 from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
-from mirror.policy import IdentityReplicationPolicy
 from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
 from mirror.start_positions import Placed, Placing
@@ -35,6 +34,7 @@ STOP_SECONDS = 10
 """How long a stop waits for acknowledgements."""
 TEND_SECONDS = 0.25
 """Interval of the checks for due retries and topic refreshes."""
+_ANY_TOPIC = "topic"
 WATCH_SECONDS = 1.0
 """Interval of the checks for missing acknowledgements."""
 
@@ -182,12 +182,12 @@ class Link:
 
     async def _check_clusters(self) -> None:
         """Raise ConfigError if topics would be copied onto themselves: same cluster, same names."""
-        if not isinstance(self.settings.policy, IdentityReplicationPolicy):
+        if self.settings.policy.remote_topic(self.settings.source.alias, _ANY_TOPIC) != _ANY_TOPIC:
             return
         source, target = await self._source.metadata([]), await self._target.metadata([])
         if source.cluster_id == target.cluster_id:
             raise ConfigError(
-                "bootstrap.servers", self.settings.name, "two clusters, for IdentityReplicationPolicy"
+                "bootstrap.servers", self.settings.name, "two clusters, for a policy that keeps names"
             )
 
     # --- the tasks ---

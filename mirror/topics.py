@@ -12,7 +12,7 @@ from kafka_client import Admin, NewTopic, TopicMetadata
 from kafka_client.errors import BROKER_AWAY, KafkaError
 from mirror.config import LinkSettings
 from mirror.errors import with_setting
-from mirror.filters import copied_configs
+from mirror.filters import config_changes, copied_configs
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,9 @@ class RemoteTopics:
         described = await self._source.describe_topics_configs(topics)
         refused = {name: result for name, result in described.items() if isinstance(result, KafkaError)}
         configs: dict[str, Configs] = {
-            name: copied_configs(result, self._settings.config_exclude)
+            name: copied_configs(
+                result, self._settings.config_exclude, source_defaults=self._settings.source_defaults
+            )
             for name, result in described.items()
             if not isinstance(result, KafkaError)
         }
@@ -113,8 +115,11 @@ class RemoteTopics:
         return refused
 
     async def _alter(self, topics: Sequence[str], configs: Mapping[str, Configs]) -> dict[str, KafkaError]:
-        """Set the configs that differ in the target. A config that the target refuses is only logged."""
-        sources = {self.name_of(name): name for name in topics if configs.get(name)}
+        """Set the configs that differ in the target, and reset those that the source topic does not set.
+
+        A change that the target refuses is only logged.
+        """
+        sources = {self.name_of(name): name for name in topics if name in configs}
         refused: dict[str, KafkaError] = {}
         if not sources:
             return refused
@@ -122,11 +127,7 @@ class RemoteTopics:
             if isinstance(current, KafkaError):
                 refused[sources[remote]] = current
                 continue
-            changes: dict[str, str | None] = {
-                key: value
-                for key, value in configs[sources[remote]].items()
-                if key not in current or current[key].value != value
-            }
+            changes = config_changes(configs[sources[remote]], current, self._settings.config_exclude)
             if changes:
                 try:
                     await self._target.incremental_alter_configs(remote, changes)

@@ -24,14 +24,14 @@ _KEYS = """
     emit.offset-syncs.enabled errors.log.enable errors.log.include.messages errors.retry.delay.max.ms
     errors.retry.timeout errors.tolerance exactly.once.source.support exactly.once.support
     forwarding.admin.class group.filter.class group.id groups groups.exclude header.converter
-    header.converter.plugin.version heartbeat.interval.ms heartbeats.replication.enabled
+    header.converter.plugin.version heartbeat.interval.ms
     heartbeats.topic.replication.factor inter.worker.key.generation.algorithm inter.worker.key.size
     inter.worker.key.ttl.ms inter.worker.signature.algorithm inter.worker.verification.algorithms
     key.converter key.converter.plugin.version listeners metric.names.formats name
     offset.flush.interval.ms offset.flush.timeout.ms offset.lag.max offset.storage.partitions
     offset.storage.replication.factor offset.storage.topic offsets.storage.topic plugin.discovery
     plugin.path predicates rebalance.timeout.ms refresh.groups.enabled refresh.groups.interval.seconds
-    replication.policy.internal.topic.separator.enabled response.http.headers.config
+    response.http.headers.config
     rest.advertised.host.name rest.advertised.listener rest.advertised.port rest.extension.classes
     scheduled.rebalance.max.delay.ms session.timeout.ms source.cluster.alias status.storage.partitions
     status.storage.replication.factor status.storage.topic sync.group.offsets.enabled

@@ -27,6 +27,12 @@ public class MirrorMaker {
         "flights", "flights.internal", "flights-internal", "flights_internal", "internal", "a.replica", "replica",
         "__consumer_offsets", "_schemas", "dc1.flights", "mm2-offset-syncs.dc2.internal", "heartbeats",
         "dc1.heartbeats", "dc1.checkpoints.internal", "INTERNAL.internal.x");
+    private static final List<String> NAMES = List.of(
+        "flights", "dc0.flights", "dc1.dc0.flights", "dc0_flights", "dc0--dc1--flights", ".hidden", "a.", "a..", "..",
+        "a..b", "__consumer_offsets", "heartbeats", "dc0.heartbeats", "dc1_dc0_heartbeats", "myheartbeats",
+        "mm2-offset-syncs.dc2.internal", "mm2-offset-syncs_dc2_internal", "mm2-configs.dc2.internal",
+        "mm2--x--internal", "mm2-offsets-dc2-internal", "flights.internal", "dc1.checkpoints.internal",
+        "dc1_checkpoints_internal", "dc1--checkpoints--internal", "dc0.dc1.checkpoints.internal");
     private static final List<String> CONFIGS = List.of(
         "retention.ms", "cleanup.policy", "min.insync.replicas", "message.timestamp.type", "min.compaction.lag.ms",
         "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms",
@@ -44,6 +50,10 @@ public class MirrorMaker {
         }
         for (String separator : List.of(".", "_", "--")) {
             names(separator);
+            for (boolean internal : new boolean[] {true, false}) {
+                policy(new DefaultReplicationPolicy(), separator, internal);
+                policy(new IdentityReplicationPolicy(), separator, internal);
+            }
         }
         DefaultTopicFilter topics = new DefaultTopicFilter();
         topics.configure(Map.of());
@@ -54,6 +64,21 @@ public class MirrorMaker {
         configs.configure(Map.of());
         for (String key : CONFIGS) {
             System.out.println("config " + key + " " + configs.shouldReplicateConfigProperty(key));
+        }
+    }
+
+    /** `policy CLASS SEPARATOR INTERNAL TOPIC SOURCE|UPSTREAM|ORIGINAL|OWN|INTERNAL|CHECKPOINTS|HEARTBEATS`. */
+    private static void policy(DefaultReplicationPolicy policy, String separator, boolean internal) {
+        policy.configure(Map.of("replication.policy.separator", separator, "source.cluster.alias", "dc1",
+            "replication.policy.internal.topic.separator.enabled", "" + internal));
+        String name = String.join(" ", policy.getClass().getSimpleName(), separator, "" + internal);
+        System.out.println("topics " + name + " " + policy.offsetSyncsTopic("dc2") + "|" + policy.checkpointsTopic("dc1")
+            + "|" + policy.heartbeatsTopic());
+        for (String topic : NAMES) {
+            System.out.println(String.join(" ", "policy", name, topic, String.join("|", policy.topicSource(topic),
+                policy.upstreamTopic(topic), policy.originalTopic(topic), "" + policy.isMM2InternalTopic(topic),
+                "" + policy.isInternalTopic(topic), "" + policy.isCheckpointsTopic(topic),
+                "" + policy.isHeartbeatsTopic(topic))));
         }
     }
 

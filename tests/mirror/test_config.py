@@ -7,7 +7,7 @@ import pytest
 from kafka_client import ConfigEntry
 from kafka_client.errors import ConfigError
 from mirror.config import parse_links
-from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, copied_configs, patterns
+from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, config_changes, copied_configs, patterns
 from mirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 BASE = {
@@ -83,9 +83,9 @@ def test_a_bad_setting_is_named(changes: dict[str, str], key: str) -> None:
 
 
 def test_policies_name_remote_topics() -> None:
-    default = DefaultReplicationPolicy(aliases=frozenset("abc"))
+    default = DefaultReplicationPolicy()
     assert default.remote_topic("a", "flights") == "a.flights"
-    assert default.upstream_clusters("c.a.flights.2013") == ["c", "a"]
+    assert default.upstream_clusters("c.a.flights.2013") == ["c", "a", "flights"]
     assert IdentityReplicationPolicy().remote_topic("a", "flights") == "flights"
     (link,) = parse_links(
         {**BASE, "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
@@ -103,6 +103,36 @@ def test_configs_set_on_the_topic_are_carried_over_but_for_the_excluded() -> Non
     ]
     copied = copied_configs({e.name: e for e in entries}, patterns("", CONFIG_PROPERTIES_EXCLUDE))
     assert copied == {"retention.ms": "-1", "cleanup.policy": "compact"}
+
+
+def test_a_config_removed_from_the_source_is_reset_in_the_target() -> None:
+    """KIP-894, KAFKA-14420: `retention.ms` went on deleting in the target for ever."""
+    exclude = patterns("", CONFIG_PROPERTIES_EXCLUDE)
+    current = [
+        ConfigEntry("retention.ms", "3600000", 1),
+        ConfigEntry("max.message.bytes", "2000000", 1),
+        ConfigEntry("min.insync.replicas", "2", 1),
+        ConfigEntry("cleanup.policy", "compact", 5),
+        ConfigEntry("segment.bytes", "1000", 4),
+    ]
+    entries = {entry.name: entry for entry in current}
+    copied = {"max.message.bytes": "2000000", "cleanup.policy": "compact"}
+    assert config_changes(copied, entries, exclude) == {"cleanup.policy": "compact", "retention.ms": None}
+    assert config_changes({}, {}, exclude) == {}
+
+
+def test_defaults_come_from_the_source_on_request() -> None:
+    (link,) = parse_links({**BASE, "use.defaults.from": "source"})
+    assert link.source_defaults
+    entries = {
+        "retention.ms": ConfigEntry("retention.ms", "5", 5),
+        "segment.bytes": ConfigEntry("segment.bytes", "7", 4),
+        "min.insync.replicas": ConfigEntry("min.insync.replicas", "1", 5),
+        "x": ConfigEntry("x", "secret", 5, sensitive=True),
+    }
+    copied = copied_configs(entries, link.config_exclude, source_defaults=True)
+    assert copied == {"retention.ms": "5", "segment.bytes": "7"}
+    assert copied_configs(entries, link.config_exclude) == {}
 
 
 def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -107,6 +107,10 @@ async def test_remote_topics_are_like_the_sources(pair: Pair, new_name: NewName)
         await pair.copy(topic)
         assert (await dc2.topic(f"dc1.{topic}", refresh=True)).partition_count == 5
         assert (await Admin(dc2).describe_configs(f"dc1.{topic}"))["retention.ms"].value == "86400000"
+        await Admin(dc1).incremental_alter_configs(topic, {"retention.ms": None, "cleanup.policy": None})
+        await pair.copy(topic)
+        configs = await Admin(dc2).describe_configs(f"dc1.{topic}")
+        assert (configs["retention.ms"].source, configs["cleanup.policy"].value) == (5, "delete")
 
 
 @sample(1)

@@ -14,7 +14,7 @@ from kafka_client import ConfigEntry, TopicPartition
 from mirror.config import parse_links
 from mirror.filters import copied_configs
 from mirror.offsets import OffsetSync, decode_sync, encode_sync
-from mirror.policy import policy_named
+from mirror.policy import ReplicationPolicy, policy_named
 from tests.mirror.pair import Pair
 from tests.support import java
 
@@ -31,9 +31,6 @@ SET_ON_TOPIC = 1
 """A link from dc1 to dc2 with nothing set that has a default."""
 
 DIFFERENCES = {
-    # MirrorMaker puts its separator into the names of its own topics, too; ours always has a dot there.
-    "syncs _ dc2": "mm2-offset-syncs.dc2.internal",
-    "syncs -- dc2": "mm2-offset-syncs.dc2.internal",
     # Kafka 4 leaves out by default what begins with mm2 and ends with .internal (KIP-1074); ours, as
     # MirrorMaker did before, all that ends with .internal or -internal.
     "topic flights.internal": "false",
@@ -55,17 +52,49 @@ def ours(line: str) -> str:
             assert key is not None and value is not None
             return f"{key.hex()} {value.hex()}"
         case ["remote", policy, separator, source, topic, _]:
-            return policy_named(policy, separator, frozenset(("dc1", "dc2"))).remote_topic(source, topic)
+            return policy_named(policy, {"replication.policy.separator": separator}).remote_topic(
+                source, topic
+            )
+        case ["policy", policy, separator, internal, topic, _]:
+            return facts(configured(policy, separator, internal), topic)
+        case ["topics", policy, separator, internal, _]:
+            names = configured(policy, separator, internal)
+            return "|".join(
+                (names.offset_syncs_topic("dc2"), names.checkpoints_topic("dc1"), names.heartbeats_topic())
+            )
         case ["syncs", separator, _, _]:
             properties = Pair("127.0.0.1:1", "127.0.0.1:2").properties("x")
             (link,) = parse_links(properties | {"replication.policy.separator": separator})
             return link.offset_syncs_topic
         case ["topic", topic, _]:
-            return str(DEFAULTS.topics.takes(topic)).lower()
+            return str(DEFAULTS.topics.names.takes(topic)).lower()
         case ["config", key, _]:
             entry = ConfigEntry(key, "1", SET_ON_TOPIC)
             return str(key in copied_configs({key: entry}, DEFAULTS.config_exclude)).lower()
     raise AssertionError(line)
+
+
+def configured(policy: str, separator: str, internal: str) -> ReplicationPolicy:
+    return policy_named(
+        policy,
+        {
+            "replication.policy.separator": separator,
+            "replication.policy.internal.topic.separator.enabled": internal,
+            "source.cluster.alias": "dc1",
+        },
+    )
+
+
+def facts(policy: ReplicationPolicy, topic: str) -> str:
+    """Return what the policy says of a topic, in the words of MirrorMaker.java."""
+    names = policy.topic_source(topic), policy.upstream_topic(topic), policy.original_topic(topic)
+    kinds = (
+        policy.is_mirror_internal_topic(topic),
+        policy.is_internal_topic(topic),
+        policy.is_checkpoints_topic(topic),
+        policy.is_heartbeats_topic(topic),
+    )
+    return "|".join(["null" if n is None else n for n in names] + [str(kind).lower() for kind in kinds])
 
 
 @pytest.mark.parametrize("line", LINES)
