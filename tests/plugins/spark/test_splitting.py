@@ -7,16 +7,16 @@ import pytest
 from plugins.spark.log_range import LogRange
 from plugins.spark.splitting import split_ranges
 
-Given = list[tuple[int, int, int]]
+Ranges = list[tuple[int, int, int]]
 """Topic number, start and end."""
 
 
-def ranges(given: Given) -> list[LogRange]:
-    return [LogRange(f"t{topic}", 1, start, end) for topic, start, end in given]
+def ranges(whole: Ranges) -> list[LogRange]:
+    return [LogRange(f"t{topic}", 1, start, end) for topic, start, end in whole]
 
 
 @pytest.mark.parametrize(
-    ("tasks", "given", "expected"),
+    ("tasks", "whole", "expected"),
     [
         (3, [(1, 1, 2), (2, 1, 2), (3, 1, 2)], [(1, 1, 2), (2, 1, 2), (3, 1, 2)]),
         (4, [(1, 1, 5)], [(1, 1, 2), (1, 2, 3), (1, 3, 4), (1, 4, 5)]),
@@ -52,14 +52,14 @@ def ranges(given: Given) -> list[LogRange]:
     ],
 )
 def test_small_ranges_stay_whole_and_large_ones_share_the_tasks(
-    tasks: int, given: Given, expected: Given
+    tasks: int, whole: Ranges, expected: Ranges
 ) -> None:
     """Once the small ranges counted among the tasks to share, and there were more tasks than asked for."""
-    assert split_ranges(ranges(given), tasks) == ranges(expected)
+    assert split_ranges(ranges(whole), tasks) == ranges(expected)
 
 
 @pytest.mark.parametrize(
-    ("tasks", "most", "given", "expected"),
+    ("tasks", "most", "whole", "expected"),
     [
         (None, 4, [(1, 1, 5)], [(1, 1, 5)]),
         (None, 4, [(1, 1, 2)], [(1, 1, 2)]),
@@ -84,6 +84,6 @@ def test_small_ranges_stay_whole_and_large_ones_share_the_tasks(
     ],
 )
 def test_no_task_has_more_records_than_allowed(
-    tasks: int | None, most: int, given: Given, expected: Given
+    tasks: int | None, most: int, whole: Ranges, expected: Ranges
 ) -> None:
-    assert split_ranges(ranges(given), tasks, most) == ranges(expected)
+    assert split_ranges(ranges(whole), tasks, most) == ranges(expected)
