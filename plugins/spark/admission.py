@@ -38,7 +38,7 @@ class TriggerDelay:
         self._last: float | None = None
 
     def delays(self, starts: Offsets, ends: Offsets) -> bool:
-        """Return True if there are too few records and the wait is not over; else the wait begins anew."""
+        """Return True if there are too few records and the wait is not over; else the wait begins again."""
         now = self._clock()
         pending = sum(end - starts[tp] for tp, end in ends.items())
         is_over = self._last is None or (now - self._last) * 1000 >= self._max_delay_ms

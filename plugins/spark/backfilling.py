@@ -36,7 +36,7 @@ async def request_backfill(
         for partition, start in position.starts.items()
     }
     earliest = await Admin(client).list_offsets(dict.fromkeys(starts, timestamp_ms))
-    wanted = {
+    backfills = {
         tp: Backfill(start=earliest[tp].offset, next=earliest[tp].offset, end=start)
         for tp, start in starts.items()
         if 0 <= earliest[tp].offset < start
@@ -45,11 +45,11 @@ async def request_backfill(
     def add(newest: Manifest) -> Manifest:
         if any(position.backfills for position in newest.positions.values()):
             raise ValueError(f"{table.path}: a backfill is at work; wait until it has ended")
-        return newest.next(now_ms, positions=with_backfills(newest, wanted))
+        return newest.next(now_ms, positions=with_backfills(newest, backfills))
 
-    if wanted:
+    if backfills:
         table.update(state.writer, add)
-    return wanted
+    return backfills
 
 
 def with_backfills(state: Manifest, backfills: Mapping[TopicPartition, Backfill]) -> dict[str, TopicPosition]:

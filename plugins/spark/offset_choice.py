@@ -35,7 +35,7 @@ _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True, slots=True)
 class OffsetChoice:
-    """One bound for all partitions, or bounds for topics and partitions that name all that are read."""
+    """A bound for all partitions, or bounds for topics and partitions that name all that are read."""
 
     everywhere: OffsetBound | None = None
     each: Mapping[TopicPartition, OffsetBound] | None = None

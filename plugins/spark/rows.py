@@ -67,8 +67,8 @@ def shape_rows(
         fields = {"value": text if shape.value_format == "string" else F.col("value")}
     _add(columns, fields, fold, hidden)
     if observed is not None:
-        known = value_schema.names if value_schema is not None and shape.value_schema is None else None
-        parsed = parsed.observe(observed, *_observations(value_schema is not None, known))
+        read_fields = value_schema.names if value_schema is not None and shape.value_schema is None else None
+        parsed = parsed.observe(observed, *_observations(value_schema is not None, read_fields))
     rows = parsed.select(*((columns | hidden)[name].alias(name) for name in (*columns, *hidden)))
     for partition in shape.partition_by:
         if fold(partition.name) in map(fold, columns) and partition.expression != partition.name:
@@ -110,15 +110,15 @@ def _as_folder(name: str, kind: DataType) -> Column:
     return column
 
 
-def _observations(is_json: bool, known: Iterable[str] | None) -> list[Column]:
-    """Return aggregates over the records and their parsed values; `known` are the fields with a column."""
+def _observations(is_json: bool, read_fields: Iterable[str] | None) -> list[Column]:
+    """Return aggregates over the records and their parsed values; `read_fields` have a column."""
     observations = [F.count(F.lit(1)).alias("rows")]
     if is_json:
         where = F.concat_ws("", "topic", F.lit("-"), "partition", F.lit(" offset "), "offset")
         observations += _count_of(F.col("parsed").getField(_UNFIT).isNotNull(), "unfit", where)
-    if known is not None:
+    if read_fields is not None:
         names = F.json_object_keys(F.col("value").cast("string"))
-        others = F.array_except(names, F.array(*(F.lit(name).cast("string") for name in known)))
+        others = F.array_except(names, F.array(*(F.lit(name).cast("string") for name in read_fields)))
         where = F.concat_ws(" of ", F.get(others, F.lit(0)), "topic")
         observations += _count_of(F.size(others) > 0, "unknown", where)
     return observations

@@ -77,7 +77,7 @@ class WorkerConnections:
     def borrow(
         self, bootstrap_servers: str, client: Mapping[str, Any], fetch: Mapping[str, Any]
     ) -> Iterator[WorkerConnection]:
-        """Lend a connection with these settings, a new one if none is idle.
+        """Return a connection with these settings for a while, a new one if none is idle.
 
         After an error it is closed, so that the next task begins with nothing of it.
         """
@@ -127,5 +127,5 @@ class WorkerConnections:
 
 
 CONNECTIONS = WorkerConnections()
-"""Of this process: Spark calls a worker's functions one by one, and passes nothing from one to the next."""
+"""The connections of this process. Spark calls a worker's functions one by one, and passes nothing on."""
 atexit.register(CONNECTIONS.close)

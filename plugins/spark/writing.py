@@ -137,8 +137,8 @@ class _Batch:
     def all_columns(self, columns: _Columns) -> _Columns:
         """Return the columns with every field of the batch's values."""
         topics = self._inference.topics if self._request.evolve else columns.fresh
-        known = frozenset(self._request.inferred_topics)
-        merged, _ = self._inference.columns(self._earlier, topics, whole=True, lenient=known)
+        earlier_topics = frozenset(self._request.inferred_topics)
+        merged, _ = self._inference.columns(self._earlier, topics, whole=True, lenient=earlier_topics)
         return _Columns(value=merged.schema, topics=columns.topics, fresh=columns.fresh, notes=merged.notes)
 
     def write(self, columns: _Columns) -> _Written:

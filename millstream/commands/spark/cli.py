@@ -38,7 +38,7 @@ def tables(
 
 @command(app)
 async def verify(session: Session, *, table: TablePath) -> None:
-    """Prove from the log that a table has each offset once; the exit status is 7 if it has not.
+    """Check against the log that a table has each offset once; the exit status is 7 if it has not.
 
     The records in the log are compared with the rows in the files. Offsets that retention has removed from
     the log are only checked for repetitions.

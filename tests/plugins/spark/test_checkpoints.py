@@ -95,7 +95,7 @@ def test_a_table_of_format_1_gets_its_first_offsets_when_it_is_claimed(table: Pa
 
 
 def test_two_processes_of_one_writer_take_turns_and_another_writer_fences_them(table: ParquetTable) -> None:
-    """The sink's batch and a compaction are both on top of the newest manifest, whoever is first."""
+    """The sink's batch and a compaction are both on top of the newest manifest, in any order."""
     claim = table.claim()
     calls = []
 
