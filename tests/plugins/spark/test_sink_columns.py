@@ -40,7 +40,7 @@ def test_every_topic_brings_its_columns(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Once the columns were those of the topic that came first, and the other's fields were lost in silence."""
+    """Once the first topic decided on the columns, and the other's fields were lost in silence."""
     big, small, later, conflict = (new_name() for _ in range(4))
     for topic in (big, small, later, conflict):
         log.create(topic)
