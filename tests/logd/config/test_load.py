@@ -123,7 +123,6 @@ def test_security_settings_are_refused_rather_than_left_aside(key: str) -> None:
         ("principal.builder.class", "org.example.Builder"),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("allow.everyone.if.no.acl.found", "false"),
-        ("connections.max.reauth.ms", "1000"),
         ("create.topic.policy.class.name", "org.example.Policy"),
         ("delegation.token.secret.key", "s"),
     ],
@@ -134,7 +133,6 @@ def test_a_false_sense_of_security_is_refused(key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("security.inter.broker.protocol", "PLAINTEXT"), ("connections.max.reauth.ms", "0")]
 )
 def test_what_promises_nothing_is_taken(key: str, value: str) -> None:
     assert any(key in note for note in from_properties({key: value}).notes)
