@@ -133,6 +133,8 @@ def test_a_false_sense_of_security_is_refused(key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [("security.inter.broker.protocol", "PLAINTEXT"), ("allow.everyone.if.no.acl.found", "true")],
 )
 def test_what_promises_nothing_is_taken(key: str, value: str) -> None:
     assert any(key in note for note in from_properties({key: value}).notes)
