@@ -141,6 +141,7 @@ class ConfigState:
 
         What fencing goes by stays, as in Kafka (KIP-618): a connector that is created again under this name
         has to fence the deleted one's tasks, and none of its plans may have the generation of an older one.
+        That task configs were missing stays known too, until the next whole commit under this name.
         """
         self.connectors.pop(name, None)
         self._task_counts.pop(name, None)
