@@ -14,6 +14,8 @@ from logd.api.request.context import RequestContext
 from logd.broker_server import BrokerServer
 
 _KEY = struct.Struct(">h")
+_OPENING = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+"""What a connection begins with: answered, so that it is requests that hang."""
 
 
 class Hanging:
@@ -26,7 +28,7 @@ class Hanging:
     def wrap(self, serve: Serving) -> Serving:
         def serve_none(view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
             (key,) = _KEY.unpack_from(view, pos)
-            if self.is_over or key == ApiKey.API_VERSIONS:
+            if self.is_over or key in _OPENING:
                 return serve(view, pos, end, context)
             self.unanswered.append(key)
             return _never()
