@@ -3,6 +3,7 @@
 Some are APIs of their own. Others are a part of an API that clients use as well, such as a fetch with a
 replica id. A standalone broker serves none of them. A broker of a cluster serves them on the listener of
 `inter.broker.listener.name`, after the peer has logged in as a broker (`logd.broker.cluster.broker_login`).
+While a rolling upgrade has brokers that do not log in, it serves them on that listener without the login.
 """
 
 from __future__ import annotations
@@ -56,11 +57,19 @@ WHOLE_APIS: Final = frozenset(key for key, row in BROKER_REQUESTS.items() if not
 
 
 def require_broker(key: int, context: RequestContext) -> None:
-    """Raise Refused, which closes the connection, unless the peer has logged in as a broker."""
-    if not context.is_broker:
+    """Raise Refused, which closes the connection, if the request is not from a broker of the cluster."""
+    if not is_from_broker(context):
         row = BROKER_REQUESTS[key]
         what = f"{row.name} {row.part}" if row.part else row.name
         raise Refused(
             f"sent {what}, which only a broker of the cluster may send, and only after its login on the "
             "listener of inter.broker.listener.name"
         )
+
+
+def is_from_broker(context: RequestContext) -> bool:
+    """Return True if the peer has logged in as a broker, or if brokers need not log in yet."""
+    if context.is_broker:
+        return True
+    login = context.broker.broker_login
+    return login is not None and not login.is_required(context.endpoint.listener)

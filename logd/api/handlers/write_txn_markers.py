@@ -24,6 +24,7 @@ from kafka_client.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from logd.api.broker_requests import is_from_broker
 from logd.api.operators_abort import check_operators_abort
 from logd.api.request.context import RequestContext
 from logd.broker.transactions.marker_outcome import Outcome
@@ -93,7 +94,7 @@ def _start_write(
     def written(index: int, leader_epoch: int) -> Written:
         where = TopicPartition(topic.name, index)
         try:
-            if not context.is_broker:
+            if not is_from_broker(context):
                 check_operators_abort(context.broker.catalog, where, outcome)
             markers.check_led(where, leader_epoch, topic.topic_id)
             return markers.write(where, outcome)

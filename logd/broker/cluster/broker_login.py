@@ -13,6 +13,7 @@ from typing import Final
 from kafka_client.security.sasl import SaslSettings
 from kafka_client.security.secret import Secret
 from kafka_client.security.settings import SecuritySettings
+from logd.broker.cluster.older_brokers import OlderBrokers
 from logd.security.exchange import ServerExchange
 from logd.security.scram import ScramServerExchange
 from logd.security.scram_credential import ScramCredential, ScramMechanism
@@ -29,10 +30,14 @@ def new_secret() -> str:
 
 
 class BrokerLogin:
-    """The login on one listener; `listener` is its name in upper case."""
+    """The login on one listener; `listener` is its name in upper case.
 
-    def __init__(self, secret: str, listener: str) -> None:
+    It is not asked for while `older` has brokers that do not log in; None: there are none.
+    """
+
+    def __init__(self, secret: str, listener: str, older: OlderBrokers | None = None) -> None:
         self.listener = listener
+        self.older = older
         self._secret = secret
         # The secret is random: more iterations would not make it harder to guess.
         self._credential = ScramCredential.of_password(MECHANISM, secret)
@@ -41,6 +46,22 @@ class BrokerLogin:
     def mechanism(self) -> str:
         """The mechanism's name in SaslHandshake."""
         return MECHANISM.label
+
+    def is_required(self, listener: str) -> bool:
+        """Return True if a peer on that listener may not send a broker's requests before its login."""
+        if listener == self.listener and self.older:
+            return False
+        self.refresh()
+        return True
+
+    def logs_in(self, broker_id: int) -> bool:
+        """Return True if this broker logs in to that one; False for a broker of an older release."""
+        return self.older is None or broker_id not in self.older
+
+    def refresh(self) -> None:
+        """Have ZooKeeper asked for older brokers again: one may have come or gone since the last look."""
+        if self.older is not None:
+            self.older.refresh()
 
     def client_settings(self) -> SecuritySettings:
         """Return the security settings of connections to other brokers."""

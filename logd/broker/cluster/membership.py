@@ -23,6 +23,7 @@ from logd.broker.cluster.broker_login import BrokerLogin, new_secret
 from logd.broker.cluster.controlled_shutdown import ControlledShutdown
 from logd.broker.cluster.failed_log_dirs import FailedLogDirs
 from logd.broker.cluster.member import Member, MemberCallbacks, MemberFacts
+from logd.broker.cluster.older_brokers import OlderBrokers
 from logd.broker.cluster.peer_connections import PeerConnections
 from logd.broker.cluster.replica_selector import ReplicaSelector
 from logd.broker.cluster.replication.assignment import Assignment
@@ -58,6 +59,8 @@ _BY_ITSELF = (
     "move it to ZooKeeper with `millstream cluster move-to-zookeeper`, start the broker without "
     "zookeeper.connect, or give it other log.dirs"
 )
+_BROKER_CHANGES = {"broker", "broker-gone"}
+"""The types of changes after which there may be other brokers of an older release."""
 
 log = logging.getLogger("logd.cluster")
 
@@ -78,6 +81,7 @@ class ClusterMembership:
         self._clock = clock
         self._session: Session
         self._secret: str
+        self._older: OlderBrokers
         self._member: Member | None = None
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
@@ -100,6 +104,8 @@ class ClusterMembership:
             _refuse_foreign(directories, await cluster.find_cluster_id(self._session), self.connect)
             await self._session.ensure_chroot()
             self._secret = await cluster.cluster_secret(self._session, new_secret)
+            self._older = OlderBrokers(self._session)
+            await self._older.read()
             return await cluster.cluster_id(self._session, lambda: encode_uuid(uuid.uuid4().bytes))
         except BaseException:
             await self.close()
@@ -172,10 +178,8 @@ class ClusterMembership:
     def create_parts(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
         listener = listener_of(broker)
-        login = broker.broker_login = BrokerLogin(self._secret, listener)
-        peers = PeerConnections(
-            broker.node_id, lambda: self._brokers(broker), listener, security=login.client_settings()
-        )
+        login = broker.broker_login = BrokerLogin(self._secret, listener, self._older)
+        peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener, login)
         member = self._member = Member(
             broker.node_id,
             self._session,
@@ -273,6 +277,7 @@ class ClusterMembership:
             await self._failed_log_dirs.stop()
         if self._blocks is not None:
             await self._blocks.stop()
+        await self._older.stop()
         await self.member.stop()
 
 
@@ -343,6 +348,8 @@ def _tell(coordinator: Groups | Transactions, partition: Partition, is_leader: b
 
 def _applied(broker: HostBroker, changes: list[Change]) -> None:
     broker.transactions.leaders_changed()
+    if broker.broker_login is not None and any(each["type"] in _BROKER_CHANGES for each in changes):
+        broker.broker_login.refresh()
     if broker.leading is not None:
         broker.leading.image_changed(changes)
 
@@ -375,6 +382,7 @@ def registration_of(broker: HostBroker) -> Registration:
         ),
         rack=broker.config.broker_rack,
         is_logd=True,
+        logs_in=True,
     )
 
 

@@ -16,9 +16,10 @@ from kafka_client.cluster.connection import Connection
 from kafka_client.cluster.opening import ConnectionOpener
 from kafka_client.cluster.pool import Address, ConnectionPool
 from kafka_client.cluster.versions import highest_common
-from kafka_client.errors import ConnectionClosed
+from kafka_client.errors import AuthenticationFailed, ConnectionClosed
 from kafka_client.security.settings import SecuritySettings
 from kafka_client.wire import Message, decode, decode_response_header, encode_request, response_class
+from logd.broker.cluster.broker_login import BrokerLogin
 from logd.metadata.image import BrokerImage
 
 CONNECT_TIMEOUT_MS: Final = 10_000
@@ -29,38 +30,56 @@ RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class _Peer(NamedTuple):
-    """Where a broker was asked last, and the registration it had then."""
+    """Where a broker was asked last, the registration it had then, and if this broker logs in to it."""
 
     epoch: int
     address: Address
+    logs_in: bool
 
 
 class PeerConnections:
-    """`brokers` are the brokers alive, read at each request; `listener`: the name of the one they talk by."""
+    """`brokers` are the brokers alive, read at each request; `listener`: the name of the one they talk by.
+
+    Without a `login` no broker is logged in to.
+    """
 
     def __init__(
         self,
         node_id: int,
         brokers: Callable[[], Mapping[int, BrokerImage]],
         listener: str,
+        login: BrokerLogin | None = None,
         *,
         request_timeout_ms: int = 30_000,
-        security: SecuritySettings | None = None,
     ) -> None:
         self._brokers = brokers
         self._listener = listener
+        self._login = login
         self._client_id = f"broker-{node_id}"
         self._request_timeout_ms = request_timeout_ms
-        opener = ConnectionOpener(
-            security or SecuritySettings(),
+        self._plain = self._opener(SecuritySettings())
+        self._with_login = self._plain if login is None else self._opener(login.client_settings())
+        self._pool = ConnectionPool(self._open, lambda: Backoff(*RECONNECT_BACKOFF_S), resets=True)
+        self._peers: dict[int, _Peer] = {}
+
+    def _opener(self, security: SecuritySettings) -> ConnectionOpener:
+        return ConnectionOpener(
+            security,
             client_id=self._client_id,
             timeout=CONNECT_TIMEOUT_MS / 1000,
             max_response_bytes=RESPONSE_BYTES_MAX,
             max_in_flight=MAX_IN_FLIGHT,
             random=random.random,
         )
-        self._pool = ConnectionPool(opener.open, lambda: Backoff(*RECONNECT_BACKOFF_S), resets=True)
-        self._peers: dict[int, _Peer] = {}
+
+    async def _open(self, address: Address) -> Connection:
+        is_older = any(each.address == address and not each.logs_in for each in self._peers.values())
+        try:
+            return await (self._plain if is_older else self._with_login).open(address)
+        except AuthenticationFailed:
+            if self._login is not None:
+                self._login.refresh()  # the broker may be of an older release since then
+            raise
 
     async def request(
         self, broker: int, message: Message, *, lane: str = "", timeout_ms: int | None = None
@@ -85,7 +104,8 @@ class PeerConnections:
         image = self._brokers().get(broker)
         if image is None:
             raise ConnectionClosed(f"broker {broker} is not alive")
-        peer = _Peer(image.epoch, self._address(image))
+        logs_in = self._login is None or self._login.logs_in(broker)
+        peer = _Peer(image.epoch, self._address(image), logs_in)
         if self._peers.get(broker) != peer:
             self._forget(broker)
             self._peers[broker] = peer

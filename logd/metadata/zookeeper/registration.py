@@ -106,25 +106,38 @@ async def _registered(session: Session, broker_id: int, data: bytes) -> Register
                 await watch.changed()
 
 
+async def registrations(session: Session) -> dict[int, Registration]:
+    """Return the registrations of all brokers by id. Raises BadZnode if one cannot be decoded."""
+    ids = sorted(int(name) for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal())
+    values = await session.find_all([paths.broker(broker_id) for broker_id in ids])
+    return {
+        broker_id: znodes.decode_registration(broker_id, value[0])
+        for broker_id, value in zip(ids, values, strict=True)
+        if value is not None
+    }
+
+
 async def refuse_foreign_brokers(session: Session) -> None:
     """Raise ForeignBroker if a broker of Apache Kafka is registered.
 
     Raises BadZnode if a registration cannot be decoded.
     """
-    ids = sorted(int(name) for name in await session.find_children(paths.BROKER_IDS) if name.isdecimal())
-    values = await session.find_all([paths.broker(broker_id) for broker_id in ids])
-    for broker_id, value in zip(ids, values, strict=True):
-        if value is not None and not znodes.decode_registration(broker_id, value[0]).is_logd:
-            raise ForeignBroker(session.settings.connect, broker_id, _shown(broker_id, value[0]))
+    for broker_id, broker in (await registrations(session)).items():
+        if not broker.is_logd:
+            raise ForeignBroker(session.settings.connect, broker_id, _endpoints_text(broker))
 
 
 def _shown(broker_id: int, data: bytes) -> str:
     try:
-        endpoints = znodes.decode_registration(broker_id, data).endpoints
+        return _endpoints_text(znodes.decode_registration(broker_id, data))
     except ZooKeeperError:
         return data.decode("utf-8", "replace")
+
+
+def _endpoints_text(broker: Registration) -> str:
     return (
-        ", ".join(f"{each.listener}://{each.host}:{each.port}" for each in endpoints) or "without a listener"
+        ", ".join(f"{each.listener}://{each.host}:{each.port}" for each in broker.endpoints)
+        or "without a listener"
     )
 
 

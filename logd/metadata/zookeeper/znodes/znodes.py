@@ -84,7 +84,8 @@ class Registration:
 
     ``is_shutting_down`` is logd's own field `millstream_is_shutting_down`, present only if true. Kafka's
     controllers drop this field, so they treat the broker as any other. ``is_logd`` is logd's own field
-    `millstream_logd`; a broker without it is one of Apache Kafka.
+    `millstream_logd`; a broker without it is one of Apache Kafka. ``logs_in`` is logd's own field
+    `millstream_broker_login`; a broker without it is of a release in which brokers do not log in to others.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -92,6 +93,7 @@ class Registration:
     jmx_port: int = -1
     is_shutting_down: bool = False
     is_logd: bool = False
+    logs_in: bool = False
     features: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -119,6 +121,8 @@ def encode_registration(broker: Registration, now_ms: int) -> bytes:
         document[_SHUTTING_DOWN] = True
     if broker.is_logd:
         document[_LOGD] = True
+    if broker.logs_in:
+        document[_BROKER_LOGIN] = True
     return _encode(document)
 
 
@@ -141,6 +145,7 @@ def decode_registration(broker_id: int, data: bytes) -> Registration:
         jmx_port=document.jmx_port,
         is_shutting_down=document.is_shutting_down,
         is_logd=document.is_logd,
+        logs_in=document.logs_in,
         features=document.features or {},
     )
 
@@ -300,6 +305,7 @@ class _ClusterId(msgspec.Struct):
 
 _SHUTTING_DOWN = "millstream_is_shutting_down"
 _LOGD = "millstream_logd"
+_BROKER_LOGIN = "millstream_broker_login"
 
 
 class _Registration(
@@ -308,6 +314,7 @@ class _Registration(
         "protocols": "listener_security_protocol_map",
         "is_shutting_down": _SHUTTING_DOWN,
         "is_logd": _LOGD,
+        "logs_in": _BROKER_LOGIN,
     },
 ):
     version: int
@@ -319,6 +326,7 @@ class _Registration(
     protocols: dict[str, str] = {}
     is_shutting_down: bool = False
     is_logd: bool = False
+    logs_in: bool = False
     features: dict[str, Any] | None = None
 
 

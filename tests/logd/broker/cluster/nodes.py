@@ -69,9 +69,7 @@ class Node:
         broker = self.server.broker
         self.epoch = self.cluster.next_epoch()
         login = broker.broker_login = BrokerLogin("the cluster's secret", LISTENER)
-        self.peers = PeerConnections(
-            self.id, lambda: self.cluster.image.brokers, LISTENER, security=login.client_settings()
-        )
+        self.peers = PeerConnections(self.id, lambda: self.cluster.image.brokers, LISTENER, login)
         own = self.own
         self.leading = LedPartitions(
             self.cluster.image,

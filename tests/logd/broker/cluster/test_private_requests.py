@@ -97,9 +97,7 @@ async def test_a_broker_is_not_believed_about_its_epoch(zookeeper: str, tmp_path
         )
 
         async def send(login: BrokerLogin) -> ClusterUpdateResponse:
-            peers = PeerConnections(
-                9, lambda: broker.image.brokers, "INNER", security=login.client_settings()
-            )
+            peers = PeerConnections(9, lambda: broker.image.brokers, "INNER", login)
             try:
                 answer: ClusterUpdateResponse = await peers.request(1, update)
             finally:
