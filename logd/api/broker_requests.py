@@ -1,7 +1,8 @@
 """The requests that only brokers of the cluster may send, and the check of their sender.
 
 Some are APIs of their own. Others are a part of an API that clients use as well, such as a fetch with a
-replica id. A standalone broker serves none of them. A broker of a cluster serves them on the listener of
+replica id. A standalone broker serves none of them. In ListOffsets a replica id counts only from a
+broker. A broker of a cluster serves the requests on the listener of
 `inter.broker.listener.name`, after the peer has logged in as a broker (`logd.broker.cluster.broker_login`).
 While a rolling upgrade has brokers that do not log in, it serves them on that listener without the login.
 """
@@ -17,28 +18,28 @@ if TYPE_CHECKING:
     from logd.api.request.context import RequestContext
 
 FETCH: Final = 1
-LIST_OFFSETS: Final = 2
-OFFSET_FOR_LEADER_EPOCH: Final = 23
 ADD_PARTITIONS_TO_TXN: Final = 24
 WRITE_TXN_MARKERS: Final = 27
 
 
 class BrokerRequest(NamedTuple):
-    """A row of the table. `part` says which requests of a client's API are meant; empty for the whole API."""
+    """A row of the table. `part` says which requests of a client's API are meant; empty for the whole API.
+
+    Others than brokers get CLUSTER_AUTHORIZATION_FAILED if `is_answered`, else a closed connection.
+    """
 
     key: int
     name: str
     part: str = ""
+    is_answered: bool = False
 
 
 BROKER_REQUESTS: Final[Mapping[int, BrokerRequest]] = {
     row.key: row
     for row in (
         BrokerRequest(FETCH, "Fetch", "with a replica id"),
-        BrokerRequest(LIST_OFFSETS, "ListOffsets", "with a replica id"),
-        BrokerRequest(OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", "with a replica id"),
-        BrokerRequest(ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", "from version 4 on"),
-        BrokerRequest(WRITE_TXN_MARKERS, "WriteTxnMarkers", "but an operator's abort"),
+        BrokerRequest(ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", "from version 4 on", is_answered=True),
+        BrokerRequest(WRITE_TXN_MARKERS, "WriteTxnMarkers", "but an operator's abort", is_answered=True),
         BrokerRequest(56, "AlterPartition"),
         BrokerRequest(58, "Envelope"),
         BrokerRequest(67, "AllocateProducerIds"),

@@ -69,18 +69,19 @@ def _check_order(r: LogRange, latest: int) -> None:
 
 
 async def find_partitions(
-    client: Client, options: ReadOptions, *, refresh: bool = False
+    client: Client, options: ReadOptions, *, allow_missing: bool = False
 ) -> dict[TopicPartition, bytes]:
-    """Return the partitions to read in order, each with its topic's id.
+    """Return the partitions to read in order, each with its topic's id, as the cluster has them now.
 
+    The client's cache does not count: its connection is pooled, and the topic may be another by now.
     Raises ConfigError for an assigned partition that does not exist, KafkaError for a topic that does not.
     """
-    metadata = await client.metadata(_topics(options), refresh=refresh, allow_missing=refresh)
+    metadata = await client.metadata(_topics(options), refresh=True, allow_missing=allow_missing)
     if options.assigned is not None:
         chosen = [TopicPartition(t, p) for t, ps in sorted(options.assigned.items()) for p in sorted(ps)]
         existing = set(metadata.partitions())
         missing = [str(tp) for tp in chosen if tp not in existing]
-        if missing and not refresh:
+        if missing and not allow_missing:
             raise ConfigError("assign", ", ".join(missing), "no such partition")
         chosen = [tp for tp in chosen if tp in existing]
     elif options.pattern is not None:

@@ -136,7 +136,7 @@ class StreamPlanner:
     async def _request_ends(self, start: StreamOffsets) -> StreamOffsets:
         """Return the ends of all partitions; ends before the stream's position are requested again."""
         for attempt in range(1, self._options.fetch_attempts + 1):
-            ids = await find_partitions(self._client, self._read, refresh=True)
+            ids = await find_partitions(self._client, self._read, allow_missing=True)
             offsets = await list_offsets(self._client, self._read, dict.fromkeys(ids, "latest"))
             ends = StreamOffsets(offsets=offsets, ids=_topic_ids(ids))
             early = [
@@ -155,7 +155,7 @@ class StreamPlanner:
         new = [tp for tp in end.offsets if tp not in start.offsets or start.is_of_other_topic(tp.topic, end)]
         if not new:
             return {}
-        existing = await find_partitions(self._client, self._read, refresh=True)
+        existing = await find_partitions(self._client, self._read, allow_missing=True)
         specs = dict.fromkeys((tp for tp in new if tp in existing), "earliest")
         return await list_offsets(self._client, self._read, specs)
 

@@ -138,7 +138,10 @@ def test_a_follower_gets_every_batch(cleaned: LogdProcess, tmp_path: Path) -> No
     copied = shutil.copytree(cleaned.folder / "data", tmp_path / "data")
     with running(copied) as bench:
         leading: Any = SimpleNamespace(
-            fetches=lambda broker: None, fetched=lambda *fetched: None, throttle=lambda follower: None
+            fetches=lambda broker: None,
+            fetched=lambda *fetched: None,
+            check_removals=lambda *fetched: None,
+            throttle=lambda follower: None,
         )
         bench.broker.leading = leading
         answer = Session(bench).partitions({("producers", 0): 0}, replica_id=2)["producers", 0]

@@ -33,7 +33,7 @@ def serve(
     """Answer at once when there is enough, an error, or nothing to wait for; otherwise wait."""
     request = decode_fetch_request(view, version, pos, end)
     broker = context.broker
-    if request.replica_id >= 0:
+    if request.replica_id >= 0 and broker.leading is not None:
         require_broker(FETCH, context)
     session = None
     if request.session_epoch not in (OPENING_EPOCH, CLOSING_EPOCH):

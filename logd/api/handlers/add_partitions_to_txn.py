@@ -22,7 +22,7 @@ from kafka_client.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from logd.api.broker_requests import require_broker
+from logd.api.broker_requests import is_from_broker
 from logd.api.request.context import RequestContext
 from logd.api.transaction_codes import code_for
 from logd.broker.topics.topic import INTERNAL_TOPICS
@@ -39,9 +39,10 @@ Codes = Mapping[TopicPartition, ErrorCode]
 
 
 async def handle(request: AddPartitionsToTxnRequest, context: RequestContext) -> AddPartitionsToTxnResponse:
-    """Answer partition by partition."""
+    """Answer partition by partition, from version 4 on only to brokers."""
     if context.version >= BATCHED_FROM:
-        require_broker(REQUEST.API_KEY, context)
+        if not is_from_broker(context):
+            return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         # At once: where records wait for replicas, all wait for the same.
         codes_of_all = await asyncio.gather(*(_codes(each, context) for each in request.transactions))
         results = [

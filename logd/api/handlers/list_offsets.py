@@ -28,7 +28,7 @@ from kafka_client.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from logd.api.broker_requests import require_broker
+from logd.api.broker_requests import is_from_broker
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.partition.batch_rules import LOOP_DECOMPRESSED_MAX
@@ -39,7 +39,8 @@ from logd.storage.timestamp_search import NotSearched
 
 REQUEST = ListOffsetsRequest
 
-CONSUMER = -1
+DEBUGGING = -2
+"""The replica id of Kafka's tools that look at a replica."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
@@ -48,10 +49,10 @@ _NOT_FOUND = TimestampOffset(-1, -1, -1)
 
 async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer partition by partition."""
-    if request.replica_id >= 0:
-        require_broker(REQUEST.API_KEY, context)
-    # A follower's replica_id is a broker's: it reads all there is.
-    read_committed = request.isolation_level == 1 and request.replica_id == CONSUMER
+    # A follower reads all there is. From others than brokers the replica id counts for nothing: some clients
+    # leave it at 0, the value of a field that is not set.
+    is_follower = request.replica_id >= 0 and is_from_broker(context)
+    read_committed = request.isolation_level == 1 and not is_follower and request.replica_id != DEBUGGING
     topics = []
     for topic in request.topics:
         times = Counter(partition.partition_index for partition in topic.partitions)
@@ -64,11 +65,11 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
                 found_topic = context.broker.catalog.find(topic.name)
                 partition = found_topic.partition(requested.partition_index, requested.current_leader_epoch)
                 check_leader_epoch(partition, requested.current_leader_epoch)
-                if request.replica_id >= 0:
+                if is_follower:
                     end = partition.log_end_offset
                 else:
                     end = partition.last_stable_offset if read_committed else partition.high_watermark
-                is_lagging = request.replica_id < 0 and _is_lagging(partition)
+                is_lagging = not is_follower and _is_lagging(partition)
                 result = await _find(partition, requested.timestamp, context, end, is_lagging)
                 if found_topic.partition(requested.partition_index) is not partition:
                     raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was opened again")

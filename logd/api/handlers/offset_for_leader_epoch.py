@@ -10,7 +10,6 @@ from kafka_client.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from logd.api.broker_requests import require_broker
 from logd.api.request.context import RequestContext
 from logd.broker.partition.fencing import check_leader_epoch
 
@@ -19,8 +18,6 @@ REQUEST = OffsetForLeaderEpochRequest
 
 def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
     """Answer partition by partition."""
-    if request.replica_id >= 0:
-        require_broker(REQUEST.API_KEY, context)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from kafka_client.cluster.futures import retrieve_failure
 from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
 from kafka_client.records import Record, build_batch, decode_records, iter_batches
 from kafka_client.records.header import BatchHeader
@@ -130,7 +131,7 @@ class CoordinatorLog:
         if waiting is None or self._is_over:
             raise self._no_coordinator()
         inner = asyncio.ensure_future(waiting)
-        inner.add_done_callback(_retrieve)
+        inner.add_done_callback(retrieve_failure)  # who waits for it may be cancelled
         future = asyncio.shield(inner)  # others may wait for the same
         self._waiting.add(future)
         try:
@@ -261,9 +262,3 @@ class Loader(Generic[E]):
     def _end(self) -> None:
         self.is_loaded = True
         self._on_loaded()
-
-
-def _retrieve(future: asyncio.Future[None]) -> None:
-    """Take note of an error: who waited for it may have been cancelled, and then nobody asks for it."""
-    if not future.cancelled():
-        future.exception()

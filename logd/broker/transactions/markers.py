@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from kafka_client.cluster.futures import retrieve_failure
 from kafka_client.errors import ErrorCode, KafkaError
 from logd.broker.partition.fencing import check_leader_epoch
 from logd.broker.topics.topic import GROUP_OFFSETS
@@ -150,10 +151,18 @@ class Markers:
                 return self._queues.send(leadership, where, outcome)
         try:
             flushing = self.write(where, outcome)
-            return None if flushing is None else asyncio.shield(flushing)
+            return None if flushing is None else _shared(flushing)
         except KafkaError as error:
             if error.code in OVERTAKEN:
                 log.warning("%s-%d: transaction marker no longer needed, skipped: %s", *where, error)
             elif error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return None
+
+
+def _shared(flushing: Awaitable[None]) -> asyncio.Future[None]:
+    """Return what a caller may cancel alone: others wait for the same."""
+    inner = asyncio.ensure_future(flushing)
+    # Its failure after the cancellation is nobody's: the partition is led elsewhere then.
+    inner.add_done_callback(retrieve_failure)
+    return asyncio.shield(inner)

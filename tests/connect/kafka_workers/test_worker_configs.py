@@ -56,7 +56,8 @@ def test_a_config_put_again_restarts_nothing(worker, topic, name):
     config = worker.source(name, topic, tasks_max="2")
     worker.put(name, config)
     worker.wait_running(name, 2)
-    assert starts(worker, name) == [None, 0, 1]
+    first, *tasks = starts(worker, name)
+    assert first is None and sorted(tasks) == [0, 1]  # tasks start in any order
     worker.put(name, config)
     worker.put(name, config | {"tasks.max": "3"})
     worker.wait_running(name, 3)

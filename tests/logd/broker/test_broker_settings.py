@@ -376,6 +376,12 @@ TESTED_IN = {
         "millstream.remote.shutdown.enable"
     ],
     "millstream/testing/test_broker.py::test_settings_hold": ["auto.create.topics.enable"],
+    "logd/server/test_secured_listeners.py::test_a_failed_login_is_answered_after_the_delay": [
+        "connection.failed.authentication.delay.ms"
+    ],
+    "logd/server/test_secured_listeners.py::test_a_session_lasts_as_long_as_the_setting_says": [
+        "connections.max.reauth.ms"
+    ],
 }
 """Settings without a case here, by the test that fails if they have no effect."""
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kafka_client import Client
-from kafka_client.errors import AuthenticationFailed, MillstreamError
+from kafka_client.errors import AuthenticationFailed, ErrorCode, MillstreamError
 from kafka_client.security.settings import SecuritySettings
+from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kafka_client.wire.messages.sasl_handshake import SaslHandshakeRequest
 from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
+from logd.server import sasl_gate
 from tests.support.certificates import Authority
+from tests.support.raw_client import RawClient
 
 PASSWORD = "s3cret-of-alice"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
@@ -75,8 +81,6 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
 async def test_records_pass(tmp_path: Path, protocol: str, caplog: pytest.LogCaptureFixture) -> None:
-    import asyncio
-
     async with Running(settings(tmp_path, protocol)) as address:
         options = [
             f"-X{key}={value}"
@@ -109,6 +113,43 @@ async def test_wrong_password(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert "wrong-word" not in caplog.text
 
 
+async def log_in(address: str, password: str) -> SaslAuthenticateResponse:
+    def whole() -> SaslAuthenticateResponse:
+        with RawClient(int(address.rpartition(":")[2])) as client:
+            assert client.request(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
+            message = f"\0alice\0{password}".encode()
+            answer: SaslAuthenticateResponse = client.request(SaslAuthenticateRequest(auth_bytes=message), 2)
+            return answer
+
+    return await asyncio.to_thread(whole)
+
+
+@pytest.mark.parametrize("lifetime_ms", [None, 3_600_000])
+async def test_a_session_lasts_as_long_as_the_setting_says(tmp_path: Path, lifetime_ms: int | None) -> None:
+    more = {} if lifetime_ms is None else {"connections.max.reauth.ms": str(lifetime_ms)}
+    async with Running(settings(tmp_path, "SASL_PLAINTEXT", **more)) as address:
+        assert (await log_in(address, PASSWORD)).session_lifetime_ms == (lifetime_ms or 0)
+
+
+@pytest.mark.parametrize("delay_ms", [None, 1])
+async def test_a_failed_login_is_answered_after_the_delay(
+    tmp_path: Path, delay_ms: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        delays.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(sasl_gate, "asyncio", SimpleNamespace(sleep=note))
+    more = {} if delay_ms is None else {"connection.failed.authentication.delay.ms": str(delay_ms)}
+    async with Running(settings(tmp_path, "SASL_PLAINTEXT", **more)) as address:
+        answer = await log_in(address, "wrong-word")
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert delays == [(100 if delay_ms is None else delay_ms) / 1000]
+
+
 async def test_no_request_is_served_before_the_login(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,8 +160,6 @@ async def test_no_request_is_served_before_the_login(
 
 
 async def test_plain_text_at_a_tls_port(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    import asyncio
-
     async with Running(settings(tmp_path, "SSL")) as address:
         host, _, port = address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))

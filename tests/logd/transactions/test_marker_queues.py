@@ -439,7 +439,9 @@ def test_a_broker_refuses_markers_for_what_another_leads() -> None:
         topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1, 2, 3])
         request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
         broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), membership=None)
-        answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
+        answer = await write_txn_markers.handle(
+            request, cast(Any, SimpleNamespace(broker=broker, is_broker=True))
+        )
         codes = [result.error_code for result in answer.markers[0].topics[0].partitions]
         assert codes == [ErrorCode.NONE] + [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
         assert shell.topics.written == [PLACES[0]]
@@ -467,7 +469,9 @@ def test_a_broker_refuses_markers_of_another_term(
         )
         request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1, topics=[topic])])
         broker = SimpleNamespace(transactions=SimpleNamespace(markers=shell.markers), membership=None)
-        answer = await write_txn_markers.handle(request, cast(Any, SimpleNamespace(broker=broker)))
+        answer = await write_txn_markers.handle(
+            request, cast(Any, SimpleNamespace(broker=broker, is_broker=True))
+        )
         assert answer.markers[0].topics[0].partitions[0].error_code == code
         assert shell.topics.written == ([] if code else [PLACES[0]])
 

@@ -325,7 +325,7 @@ class RealCoordinator(PaperCoordinator):
         topic = SimpleNamespace(partitions=[None, None])
         catalog = SimpleNamespace(topics={"t": topic})
         broker = SimpleNamespace(transactions=there.transactions, catalog=catalog)
-        self.context = cast(RequestContext, SimpleNamespace(broker=broker, version=5))
+        self.context = cast(RequestContext, SimpleNamespace(broker=broker, version=5, is_broker=True))
 
     async def request(self, broker_id: int, message: Message) -> Message:
         assert isinstance(message, AddPartitionsToTxnRequest)

@@ -10,8 +10,6 @@ from kafka_client.wire.messages.allocate_producer_ids import AllocateProducerIds
 from kafka_client.wire.messages.alter_partition import AlterPartitionRequest
 from kafka_client.wire.messages.envelope import EnvelopeRequest
 from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kafka_client.wire.messages.list_offsets import ListOffsetsRequest
-from kafka_client.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_client.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -30,8 +28,6 @@ _FORGED = {
     message.API_KEY: (message, version)
     for message, version in (
         (FetchRequest(replica_id=2, max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[_FETCHED]), 12),
-        (ListOffsetsRequest(replica_id=2, topics=[]), 7),
-        (OffsetForLeaderEpochRequest(replica_id=2, topics=[]), 4),
         (AddPartitionsToTxnRequest(transactions=[]), 5),
         (
             WriteTxnMarkersRequest(

@@ -15,7 +15,7 @@ from logd.broker_server import BrokerServer
 
 _KEY = struct.Struct(">h")
 _OPENING = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
-"""What a connection begins with: answered, so that it is requests that hang."""
+"""The requests that a connection begins with. They are answered, so that it is requests that hang."""
 
 
 class Hanging:

@@ -16,7 +16,7 @@ from kafka_client.errors import AuthenticationFailed, ErrorCode
 from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kafka_client.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kafka_client.wire.private.cluster_update import ClusterUpdateRequest, ClusterUpdateResponse
-from logd.api.broker_requests import BROKER_REQUESTS, WRITE_TXN_MARKERS, BrokerRequest
+from logd.api.broker_requests import ADD_PARTITIONS_TO_TXN, BROKER_REQUESTS, BrokerRequest
 from logd.broker.cluster.broker_login import USER, BrokerLogin
 from logd.broker.cluster.peer_connections import PeerConnections
 from tests.logd.broker.cluster.brokers import Brokers
@@ -31,11 +31,13 @@ LISTENERS = {
 
 
 def refused(port: int, row: BrokerRequest) -> bool:
-    """Return True if the broker closes the connection, or refuses the marker."""
+    """Return True if the broker closes the connection, or answers that the request is not allowed."""
     with RawClient(port) as client:
         client.send(forged(row))
-        if row.key != WRITE_TXN_MARKERS:
+        if not row.is_answered:
             return client.is_closed_by_peer()
+        if row.key == ADD_PARTITIONS_TO_TXN:
+            return bool(client.receive(row.key, 5).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         (marker,) = client.receive(row.key, 1).markers
         code = marker.topics[0].partitions[0].error_code
         return code in (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.NOT_LEADER_OR_FOLLOWER)

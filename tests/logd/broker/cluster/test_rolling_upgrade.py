@@ -98,7 +98,7 @@ async def test_brokers_are_upgraded_one_after_the_other_and_one_goes_back(
         async with Client(brokers.bootstrap) as client:
             await Admin(client).create_topics([NewTopic("t", 1, 3)])
         await write(brokers, 0)
-        # The controller moves from an older broker to a new one and back, whoever is restarted.
+        # The controller moves from an older broker to a new one and back.
         for number, (id_, is_older) in enumerate(
             ((1, False), (2, False), (3, False), (2, True), (2, False)), 1
         ):
