@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from kafka_client.backoff import Backoff
 from kafka_client.cluster.connection import Connection
-from kafka_client.cluster.futures import retrieve_failure
 from kafka_client.errors import ConfigError, ConnectionClosed
+from kafka_client.futures import retrieve_failure
 
 Address = tuple[str, int]
 

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from typing import Literal, Self
 
 from kafka_client.cluster.cluster import Client
-from kafka_client.cluster.futures import retrieve_failure
 from kafka_client.errors import (
     ConfigError,
     ConnectionClosed,
@@ -21,6 +20,7 @@ from kafka_client.errors import (
     KafkaError,
     MillstreamError,
 )
+from kafka_client.futures import retrieve_failure
 from kafka_client.metrics.metrics import Values
 from kafka_client.producer.accumulator import PartitionQueue
 from kafka_client.producer.backlog import Backlog

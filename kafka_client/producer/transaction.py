@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_client.cluster.futures import retrieve_failure
+from kafka_client.futures import retrieve_failure
 from kafka_client.topic_partition import TopicPartition
 
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from kafka_client.cluster.futures import retrieve_failure
 from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
+from kafka_client.futures import retrieve_failure
 from kafka_client.records import Record, build_batch, decode_records, iter_batches
 from kafka_client.records.header import BatchHeader
 from logd.broker.partition.partition import Partition
