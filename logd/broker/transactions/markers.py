@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from kafka_client.futures import retrieve_failure
 from kafka_client.errors import ErrorCode, KafkaError
+from kafka_client.futures import retrieve_failure
 from logd.broker.partition.fencing import check_leader_epoch
 from logd.broker.topics.topic import GROUP_OFFSETS
 from logd.broker.transactions.marker_outcome import OVERTAKEN, Outcome
