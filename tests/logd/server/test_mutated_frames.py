@@ -22,10 +22,8 @@ from kafka_client.wire import (
     response_class,
 )
 from kafka_client.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kafka_client.wire.messages.list_offsets import ListOffsetsRequest
 from kafka_client.wire.messages.produce import ProduceRequest
 from kafka_client.wire.produce import encode_produce_request
-from logd.api.broker_requests import LIST_OFFSETS
 from logd.api.dispatch.dispatch import serve
 from logd.api.request.answer import Refused
 from logd.api.request.context import RequestContext
@@ -46,9 +44,7 @@ CORRELATION_ID = 7
 
 def plain(key: int) -> Message:
     """Return an empty request for which a response is due."""
-    if key == PRODUCE:
-        return ProduceRequest(acks=1)
-    return ListOffsetsRequest(replica_id=-1) if key == LIST_OFFSETS else request_class(key)()
+    return ProduceRequest(acks=1) if key == PRODUCE else request_class(key)()
 
 
 def originals() -> list[bytes]:
