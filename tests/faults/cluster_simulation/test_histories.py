@@ -109,7 +109,7 @@ def test_servers_of_zookeeper_are_late() -> None:
 def test_moves_come_to_something() -> None:
     """Partitions move: some have been on all four brokers."""
     in_sync: dict[str, set[str]] = {}
-    with playing(1_000, PROFILES["moves"]) as simulation:
+    with playing(1_001, PROFILES["moves"]) as simulation:
         simulation.run()
     for line in simulation.trace:
         if match := re.search(r"(\S+): leader .* in sync \((.*)\)", line):
