@@ -1,10 +1,11 @@
 """The requests that only brokers of the cluster may send, and the check of their sender.
 
 Some are APIs of their own. Others are a part of an API that clients use as well, such as a fetch with a
-replica id. A standalone broker serves none of them. In ListOffsets a replica id counts only from a
-broker. A broker of a cluster serves the requests on the listener of
-`inter.broker.listener.name`, after the peer has logged in as a broker (`logd.broker.cluster.broker_login`).
-While a rolling upgrade has brokers that do not log in, it serves them on that listener without the login.
+replica id. In ListOffsets a replica id counts only from a broker. A standalone broker serves none of them.
+
+A broker of a cluster serves them on the listener of `inter.broker.listener.name`, after the peer has logged
+in as a broker (`logd.broker.cluster.broker_login`). During a rolling upgrade, while a broker is registered
+that does not log in, no login is asked for on that listener.
 """
 
 from __future__ import annotations
