@@ -27,6 +27,7 @@ class Transform:
 
     CONFIG: ClassVar[type[Config]] = Config
     """The typed declaration of the transform's settings."""
+    VERSION: ClassVar[str] = "0"
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the settings, without `transforms.<alias>.`. Raise ConfigError for an invalid one."""
@@ -48,6 +49,7 @@ class Predicate:
 
     CONFIG: ClassVar[type[Config]] = Config
     """The typed declaration of the predicate's settings."""
+    VERSION: ClassVar[str] = "0"
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the settings, without `predicates.<alias>.`. Raise ConfigError for an invalid one."""

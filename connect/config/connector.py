@@ -145,12 +145,7 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 """Keys that change which records arrive, with the values that this worker supports."""
 
 
-_IDLE = """
-    config.action.reload
-    key.converter.plugin.version value.converter.plugin.version
-    header.converter.plugin.version
-"""
-WITHOUT_EFFECT = frozenset(_IDLE.split())
+WITHOUT_EFFECT = frozenset({"config.action.reload"})
 """Keys of Kafka Connect that are valid for every connector but have no effect here."""
 REFUSED = frozenset(_UNSUPPORTED)
 """Keys of which `refuse_unsupported` accepts only values without effect."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from connect.config import own_plugins
-from connect.config.plugin_path import PLUGIN_PATH, Offer, version_key
+from connect.config.plugin_path import PLUGIN_PATH, Offer, loaded, newest
 from connect.errors import ConnectError
 
 
@@ -20,8 +21,8 @@ def load(reference: str) -> Any:
     module_name, _, attribute = reference.partition(":") if ":" in reference else reference.rpartition(".")
     if not module_name or not attribute:
         raise ConnectError(f"{reference!r} names no class: write module:Class")
-    if (offer := _offered(reference, module_name)) is not None:
-        return offer.load()
+    if offers := _offers(reference, module_name):
+        return newest_offered(offers)
     try:
         if module_name.startswith(f"{own_plugins.NAME}."):
             own_plugins.find_own_plugins()
@@ -35,12 +36,19 @@ def load(reference: str) -> Any:
     return target
 
 
-def _offered(reference: str, module_name: str) -> Offer | None:
-    """Return the newest such object in `plugin.path`; None if the worker itself has the module."""
+def newest_offered(offers: Sequence[Offer]) -> Any:
+    """Return the object of the highest version that can be loaded. Raises ConnectError if none can."""
+    if len(offers) == 1:
+        return offers[0].load()
+    return newest("plugin.version", offers[0].name, None, loaded(offers, object))
+
+
+def _offers(reference: str, module_name: str) -> Sequence[Offer]:
+    """Return such objects in `plugin.path`; none if the worker itself has the module."""
     offers = PLUGIN_PATH.having(reference, module_name.partition(".")[0])
     if not offers or importlib.util.find_spec(module_name.partition(".")[0]) is not None:
-        return None
-    return max(offers, key=lambda offer: version_key(offer.plugin.version or ""))
+        return []
+    return offers
 
 
 def _place(error: Exception) -> str:

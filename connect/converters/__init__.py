@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from connect.config import unknown_keys
+from connect.config.plugin_path import PLUGIN_PATH, loaded, newest, version_range
 from connect.config.references import load
 from connect.converters.base import Converter, HeaderConverter, SchemaAndValue
 from connect.converters.bytearrays import ByteArrayConverter
@@ -79,7 +81,12 @@ _NAMES: dict[str, type[Any]] = {
 """Our names and Kafka's; the last part of Kafka's name is also accepted."""
 
 
-def _class_named(key: str, name: str) -> type[Any]:
+_VERSION = "plugin.version"
+
+
+def _class_named(key: str, name: str, version: str | None = None) -> type[Any]:
+    if version is not None:
+        return _of_version(key, name, version)
     for alias, converter in _NAMES.items():
         if name in (alias, alias.rpartition(".")[2]):
             return converter
@@ -98,9 +105,28 @@ def _class_named(key: str, name: str) -> type[Any]:
     return converter
 
 
-def converter_class(key: str, name: str) -> type[Any]:
-    """Return the class of the converter `name` of the setting `key`. Raises ConfigError if there is none."""
-    return _class_named(key, name)
+def _of_version(key: str, name: str, version: str) -> type[Any]:
+    """Return the newest class in a range of versions: of those in `plugin.path`, and the one without it."""
+    setting = f"{key}.{_VERSION}"
+    versions = version_range(setting, version)
+    offers = PLUGIN_PATH.named(name, "millstream.converters", (Converter, HeaderConverter))
+    try:
+        classes = loaded(offers, object)
+        with suppress(ConfigError):  # then it is only in plugin.path
+            classes.append(_class_named(key, name))
+    except ConnectError as e:
+        raise ConfigError(key, name, str(e)) from e
+    if not classes:
+        return _class_named(key, name)
+    return newest(setting, name, versions, classes)
+
+
+def converter_class(key: str, name: str, version: str | None = None) -> type[Any]:
+    """Return the class of the converter `name` of the setting `key`.
+
+    With a `version`, the newest in its range (KIP-891). Raises ConfigError if there is none.
+    """
+    return _class_named(key, name, version)
 
 
 def converter_names() -> list[str]:
@@ -113,7 +139,7 @@ def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:
 
     Raises ConfigError if `name` is no converter, or it refuses its settings in `config`.
     """
-    converter = _class_named(key, name)
+    converter, config = _chosen(key, name, config)
     if not issubclass(converter, Converter):
         raise ConfigError(key, name, "is not a converter")
     return _made(key, name, lambda: converter(config, is_key=key.startswith("key.")))
@@ -121,7 +147,8 @@ def make_converter(key: str, name: str, config: Mapping[str, Any]) -> Converter:
 
 def unknown_settings(key: str, name: str, config: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the settings in `config` that the converter has not declared, each with the most similar one."""
-    declared = getattr(_class_named(key, name), "CONFIG", None)
+    plugin, config = _chosen(key, name, config)
+    declared = getattr(plugin, "CONFIG", None)
     return {} if declared is None else unknown_keys([declared], config, ["converter.type"])
 
 
@@ -130,12 +157,19 @@ def make_header_converter(name: str, config: Mapping[str, Any]) -> HeaderConvert
 
     Every converter of values converts headers, too.
     """
-    converter = _class_named("header.converter", name)
+    converter, config = _chosen("header.converter", name, config)
     if issubclass(converter, Converter):
         return _made("header.converter", name, lambda: AnyHeaderConverter(converter(config, is_key=False)))
     if not issubclass(converter, HeaderConverter):
         raise ConfigError("header.converter", name, "is not a header converter")
     return _made("header.converter", name, lambda: converter(config))
+
+
+def _chosen(key: str, name: str, config: Mapping[str, Any]) -> tuple[type[Any], Mapping[str, Any]]:
+    """Return a converter's class, of the version that `plugin.version` names, and its own settings."""
+    own = {each: value for each, value in config.items() if each != _VERSION}
+    version = config.get(_VERSION)
+    return _class_named(key, name, None if version is None else str(version)), own
 
 
 def _made(key: str, name: str, make: Callable[[], T]) -> T:

@@ -27,6 +27,7 @@ class Converter:
 
     CONFIG: ClassVar[type[Config] | None] = None
     """The declaration of the converter's settings, or None. Undeclared keys get a warning."""
+    VERSION: ClassVar[str] = "0"
 
     def __init__(self, config: Mapping[str, Any], *, is_key: bool) -> None:
         """Create a converter. `config` has its settings without the `key.converter.` prefix."""
@@ -70,6 +71,8 @@ class Converter:
 
 class HeaderConverter:
     """A converter between header values and bytes."""
+
+    VERSION: ClassVar[str] = "0"
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Create a converter. `config` has the settings under `header.converter.`."""

@@ -91,7 +91,8 @@ def _declarations(plugin: ConnectorClass, role: str, raw: Mapping[str, Any]) -> 
         name = raw.get(which)
         if name:
             try:
-                config = getattr(converter_class(which, str(name)), "CONFIG", None)
+                version = raw.get(f"{which}.plugin.version")
+                config = getattr(converter_class(which, str(name), version), "CONFIG", None)
             except ConfigError:
                 continue  # the error is among those of the converters
             if config is not None:

@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 
 from connect.api.sink import SinkConnector
 from connect.api.source import SourceConnector
-from connect.config.plugin_path import PLUGIN_PATH, Offer, VersionRange, version_key
+from connect.config.plugin_path import PLUGIN_PATH, Offer, newest, version_range
 from connect.config.references import load
-from connect.errors import ConfigError, ConnectError, NotFound
+from connect.errors import ConnectError, NotFound
 
 GROUP = "millstream.connectors"
 BASES = (SourceConnector, SinkConnector)
@@ -44,7 +44,7 @@ def connector_class(name: str, version: str | None = None) -> ConnectorClass:
     counts; `latest` is the newest of all. Raises NotFound, with the names that there are, if there is none,
     and ConfigError, with the versions that there are, if none is in the range.
     """
-    versions = _range(version)
+    versions = version_range(_VERSION, version)
     offers = PLUGIN_PATH.named(name, GROUP, BASES)
     if version is None and not (offers and _is_only_offered(name)):
         return _installed(name)
@@ -55,11 +55,7 @@ def connector_class(name: str, version: str | None = None) -> ConnectorClass:
         except NotFound:
             if not offers:
                 raise
-    fitting = [each for each in classes if versions is None or each.VERSION in versions]
-    if not fitting:
-        others = sorted({each.VERSION for each in classes}, key=version_key)
-        raise ConfigError(_VERSION, version, f"is no version of {name}; there are {', '.join(others)}")
-    return max(fitting, key=lambda each: version_key(each.VERSION))
+    return newest(_VERSION, name, versions, classes)
 
 
 def named_version(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -73,13 +69,6 @@ def reload_plugins() -> None:
     """Look for plugins again, as some may have been installed, changed or removed."""
     PLUGIN_PATH.rescan()
     _registered.cache_clear()
-
-
-def _range(version: str | None) -> VersionRange | None:
-    try:
-        return VersionRange.parse(version)
-    except ValueError as e:
-        raise ConfigError(_VERSION, version, str(e)) from e
 
 
 def _loaded(offers: Sequence[Offer]) -> list[ConnectorClass]:

@@ -40,14 +40,22 @@ class PredicateConfig(Config):
     """The settings that every predicate has."""
 
     type: str = setting("The class of the predicate.", importance="HIGH", kind="CLASS")
-    plugin_version: str | None = setting("Has no effect here (KIP-891).", default=None, importance="LOW")
+    plugin_version: str | None = setting(
+        "The version of the predicate, `latest`, or a range such as `[1.0,2.0)` (KIP-891).",
+        default=None,
+        importance="MEDIUM",
+    )
 
 
 class TransformConfig(Config):
     """The settings that every transform has."""
 
     type: str = setting("The class of the transform.", importance="HIGH", kind="CLASS")
-    plugin_version: str | None = setting("Has no effect here (KIP-891).", default=None, importance="LOW")
+    plugin_version: str | None = setting(
+        "The version of the transform, `latest`, or a range such as `[1.0,2.0)` (KIP-891).",
+        default=None,
+        importance="MEDIUM",
+    )
     predicate: str | None = setting(
         "Alias of the predicate for which the transform applies; without it, to all records.", default=None
     )
@@ -134,9 +142,11 @@ def _declared(
     errors.extend(ConfigError(prefix + e.key, e.value, e.allowed) for e in refused)
     plugin: Plugin | None = None
     if common.type:
-        find: Callable[[str, str], Plugin] = transform_class if noun == "transforms" else predicate_class
+        find: Callable[[str, str, str | None], Plugin] = (
+            transform_class if noun == "transforms" else predicate_class
+        )
         try:
-            plugin = find(f"{prefix}type", common.type)
+            plugin = find(f"{prefix}type", common.type, common.plugin_version)
         except ConfigError as e:
             errors.append(e)
     implicit = common_class.settings()

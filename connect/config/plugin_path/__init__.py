@@ -8,8 +8,19 @@ The entries of `plugin.path` are folders. A plugin in one of them is a file, a p
     weather-1.1/         another version of it
 """
 
+from connect.config.plugin_path.choice import loaded, newest, version_range
 from connect.config.plugin_path.folder import PluginFolder
 from connect.config.plugin_path.path import PLUGIN_PATH, Offer, PluginPath
 from connect.config.plugin_path.versions import VersionRange, version_key
 
-__all__ = ["PLUGIN_PATH", "Offer", "PluginFolder", "PluginPath", "VersionRange", "version_key"]
+__all__ = [
+    "PLUGIN_PATH",
+    "Offer",
+    "PluginFolder",
+    "PluginPath",
+    "VersionRange",
+    "loaded",
+    "newest",
+    "version_key",
+    "version_range",
+]

@@ -9,8 +9,10 @@ import pytest
 from connect.api import SinkConnector, SourceConnector
 from connect.config.plugin_path import PluginPath, VersionRange, path, version_key
 from connect.config.references import load
+from connect.converters import make_converter, make_header_converter
 from connect.errors import ConfigError, ConnectError, NotFound
 from connect.runtime import plugins
+from connect.transforms.declared import examine
 from connect.transforms.registry import transform_class
 
 BASES = (SourceConnector, SinkConnector)
@@ -51,6 +53,7 @@ def use(monkeypatch):
             path,
             sys.modules["connect.config.references"],
             sys.modules["connect.transforms.registry"],
+            sys.modules["connect.converters"],
         ):
             monkeypatch.setattr(module, "PLUGIN_PATH", own)
         return own
@@ -120,6 +123,74 @@ def test_versions_are_chosen_by_range(tmp_path, use):
         chosen("[3,)")
     with pytest.raises(ConfigError, match="a range such as"):
         chosen("[1.0")
+
+
+PARTS = """
+from connect.api import Predicate, Transform
+from connect.converters import Converter, HeaderConverter
+
+class Mark(Transform):
+    VERSION = {version!r}
+
+class IsMarked(Predicate):
+    VERSION = {version!r}
+
+class Marks(Converter):
+    VERSION = {version!r}
+
+class MarkHeaders(HeaderConverter):
+    VERSION = {version!r}
+"""
+
+
+@pytest.fixture
+def marks(tmp_path, use):
+    """Versions 1.0 and 2.0 of a transform, a predicate and converters in `plugin.path`."""
+    for version in ("1.0", "2.0"):
+        file = tmp_path / f"marks-{version}" / "marks.py"
+        file.parent.mkdir()
+        file.write_text(PARTS.format(version=version))
+    use(tmp_path)
+
+
+@pytest.mark.parametrize("version", [None, "latest", "1.0", "[1.0,2.0)", "2.0"])
+def test_transforms_predicates_and_converters_are_chosen_by_version(marks, version):
+    expected = "2.0" if version in (None, "latest", "2.0") else "1.0"
+    config = {
+        "transforms": "m",
+        "transforms.m.type": "marks:Mark",
+        "transforms.m.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "marks:IsMarked",
+    }
+    own = {}
+    if version is not None:
+        config |= {f"{alias}.plugin.version": version for alias in ("transforms.m", "predicates.p")}
+        own = {"plugin.version": version}
+    declared = examine(config)
+    assert declared.errors == []
+    parts = (declared.transforms[0], declared.predicates["p"])
+    assert [part.plugin.VERSION for part in parts] == [expected] * 2
+    assert [part.settings for part in parts] == [{}, {}]
+    converters = (
+        make_converter("value.converter", "marks:Marks", own),
+        make_header_converter("marks:MarkHeaders", own),
+    )
+    assert [converter.VERSION for converter in converters] == [expected] * 2
+
+
+def test_versions_that_do_not_exist_are_errors_of_their_keys(marks):
+    config = {"transforms": "m", "transforms.m.type": "marks:Mark", "transforms.m.plugin.version": "3.0"}
+    (error,) = examine(config).errors
+    assert str(error) == "transforms.m.plugin.version=3.0: is no version of marks:Mark; there are 1.0, 2.0"
+    with pytest.raises(ConfigError, match=r"^key.converter.plugin.version=3.0: .* there are 1.0, 2.0"):
+        make_converter("key.converter", "marks:Marks", {"plugin.version": "3.0"})
+    with pytest.raises(ConfigError, match=r"key.converter.plugin.version.*a range such as"):
+        make_converter("key.converter", "marks:Marks", {"plugin.version": "[3.0"})
+    with pytest.raises(ConfigError, match=r"value.converter.plugin.version=1.0: is no version of string"):
+        make_converter("value.converter", "string", {"plugin.version": "1.0"})
+    with pytest.raises(ConfigError, match="is no converter"):
+        make_converter("value.converter", "strin", {"plugin.version": "1.0"})
 
 
 def test_a_new_version_is_noticed_and_the_old_class_stays_as_it_is(tmp_path, use):
