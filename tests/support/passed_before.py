@@ -1,26 +1,22 @@
 """MILLSTREAM_PASSED=file: what passed in a sample of the suite is left out of the whole suite after it.
 
 `.ci/run` plays both. A run at a depth below 1 stores the ids of its passed tests in the file. A run at
-depth 1 leaves out those that do the same at every depth. Tests with Hypothesis, and those whose files import
-`depth`, near or far, run again.
+depth 1 leaves out those that do the same at every depth. Tests with Hypothesis, and those that use a number
+of `depth` (`depth_uses`), run again.
 """
 
 from __future__ import annotations
 
-import ast
 import os
-from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import depth
+from tests.support.depth_uses import uses_depth
 
 VARIABLE = "MILLSTREAM_PASSED"
-TESTS = Path(__file__).parents[1]
-DEPTH = Path(depth.__file__)
 
 _left_out = pytest.StashKey[int]()
 
@@ -55,39 +51,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def depends_on_depth(item: Any) -> bool:
     """Return True if a test may do something else at another depth."""
     function = getattr(item, "function", None)
-    return function is None or getattr(function, "is_hypothesis_test", False) or asks_for_depth(item.path)
-
-
-@cache
-def asks_for_depth(file: Path) -> bool:
-    """Return True if a test file, or a conftest.py for it, imports `depth`, near or far."""
-    conftests = (folder / "conftest.py" for folder in file.parents if TESTS in folder.parents)
-    return DEPTH in _reached([file, *conftests])
-
-
-def _reached(files: Iterable[Path]) -> set[Path]:
-    """Return the files of tests, with those of `tests` that they import, near or far."""
-    pending, reached = [file for file in files if file.exists()], set[Path]()
-    while pending:
-        file = pending.pop()
-        if file not in reached:
-            reached.add(file)
-            pending += _imports(file)
-    return reached
-
-
-@cache
-def _imports(file: Path) -> list[Path]:
-    """Return the files below `tests` that a file imports, or imports something from."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    root = TESTS.parent
-    modules = (root.joinpath(*name.split(".")) for name in names if name.startswith(f"{TESTS.name}."))
-    return [path for module in modules if (path := module.with_suffix(".py")).exists()]
+    if function is None or getattr(function, "is_hypothesis_test", False):
+        return True
+    return uses_depth(item.path, function.__qualname__.partition(".")[0])
 
 
 class _Passed:

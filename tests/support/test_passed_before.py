@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.support import depth, passed_before
+from tests.support.depth_uses import TESTS
 
-ASK = ["faults/test_model.py", "fuzz/test_decoders.py", "faults/cluster/test_kills.py"]
-PLAIN = passed_before.TESTS / "connect/herder/test_herder.py"
+PLAIN = TESTS / "connect/herder/test_herder.py"
 """A file with plain tests and a state machine, that asks for no depth."""
-
-
-@pytest.mark.parametrize("name", ASK)
-def test_a_file_that_asks_for_the_depth_is_run_again(name):
-    assert passed_before.asks_for_depth(passed_before.TESTS / name)
 
 
 @given(st.integers())

