@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
-
-class Operation(IntEnum):
-    """Kafka's ACL operations; a set of them travels as the sum of ``1 << operation``."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
+from logd.security.acl import Operation
 
 
 def _bits(*operations: Operation) -> int:
