@@ -6,7 +6,6 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Literal
 
 from starlette.applications import Starlette
@@ -20,7 +19,6 @@ from starlette.types import Receive, Scope, Send
 from connect.config.rest import RestConfig
 from connect.errors import NotLeader
 from connect.rest.basic_auth import BasicAuth
-from connect.rest.bodies import STAGE
 from connect.rest.connectors import Connectors
 from connect.rest.failures import answer_failure
 from connect.rest.forwarding import Forwarding
@@ -33,6 +31,7 @@ from connect.rest.root import Root
 from connect.rest.routes import Route, Routes
 from connect.rest.states import States
 from connect.rest.tasks import Tasks
+from connect.runtime.stage import begin_request
 
 _log = logging.getLogger(__name__)
 Side = Literal["all", "main", "admin"]
@@ -97,16 +96,14 @@ class Answering:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        started = datetime.now(UTC)
+        stage = begin_request()
         try:
             async with asyncio.timeout(self._seconds) as limit:
                 response = await self._answered(request)
         except Exception as e:
             failure = e
             if isinstance(e, TimeoutError) and limit.expired():
-                stage = request.scope.get(STAGE, "handling the request")
-                began = started.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-                failure = TimeoutError(f"The worker is currently {stage}, which began at {began}.")
+                failure = TimeoutError(stage.present.summary())
             response = await answer_failure(request, failure)
         for rule in self._rules:
             rule.apply(response)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from connect.config import definitions
@@ -14,12 +13,16 @@ from connect.errors import ConfigError, ConnectError, NotFound
 from connect.rest.parts import RestParts
 from connect.rest.service import Document, WorkerService
 from connect.runtime import WorkerConfig, connector_class, list_plugins
+from connect.runtime.blocking_calls import BlockingCalls
 from connect.runtime.config_report import definitions_of, report_config
+from connect.runtime.stage import request_stage
 from connect.transforms import PREDICATES, TRANSFORMS, predicate_class, transform_class
 from kafka_client.metrics.metrics import Metrics
 
-VALIDATIONS_MAX = 4
-"""The most configs checked at one time; further ones wait, within their timeout."""
+VALIDATIONS_MAX = 16
+"""Bound of the checks of configs that have not returned; further ones wait, within their timeout."""
+LOADS_MAX = 4
+"""The same for lists of plugins and of their settings."""
 _TRANSFORMS = "org.apache.kafka.connect.transforms."
 
 
@@ -27,20 +30,21 @@ def rest_parts(
     service: WorkerService, worker: WorkerConfig, config: RestConfig, registry: Metrics | None = None
 ) -> RestParts:
     """Return the parts of a worker's REST interface."""
-    pool = ThreadPoolExecutor(VALIDATIONS_MAX, "connect-rest-validate")
+    validations = BlockingCalls("connector validation", threads_max=VALIDATIONS_MAX)
+    loading = BlockingCalls("loading of plugins", threads_max=LOADS_MAX)
 
     async def validate(raw: Mapping[str, str]) -> Document:
-        # A plugin's own check may block.
-        return await asyncio.get_running_loop().run_in_executor(pool, report_config, worker, raw)
+        stage = request_stage()
+        stage.enter("waiting for a new thread to become available for connector validation")
+        return await validations.call(report_config, worker, raw, stage.enter)
 
     return RestParts(
         service=service,
         validate=validate,
-        plugins=plugins,
-        plugin_config=plugin_config,
+        plugins=partial(loading.call, plugins),
+        plugin_config=partial(loading.call, plugin_config),
         config=config,
         registry=registry,
-        close=lambda: pool.shutdown(wait=False, cancel_futures=True),
     )
 
 

@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from connect.runtime.stage import request_stage
+
 BODY_MAX = 4 * 1024 * 1024
 """The most bytes of a request's body."""
-STAGE = "millstream.stage"
-"""The entry of a request's scope that says what the worker is doing, if the request takes too long."""
 
 
 def json_response(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -33,13 +33,13 @@ async def body_of(request: Request) -> bytes:
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > BODY_MAX:
         raise too_large
-    request.scope[STAGE] = "reading the request's body"
+    request_stage().enter("reading the request's body")
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > BODY_MAX:
             raise too_large
-    request.scope[STAGE] = "handling the request"
+    request_stage().enter("handling the request")
     request.scope["millstream.body"] = bytes(content)
     return bytes(content)
 

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from connect.errors import NotLeader
 from connect.rest.failures import error_answer
-from connect.rest.parts import stage
+from connect.runtime.stage import request_stage
 from kafka_client.http.client import Answer, HttpClient
 
 NO_LEADER = (
@@ -49,7 +49,7 @@ class Forwarding:
         body = request.scope.get("millstream.body")
         body = await request.body() if body is None else body
         headers = {name: value for name in _PASSED if (value := request.headers.get(name)) is not None}
-        stage(request, f"forwarding the request to the leader {error.leader_url}")
+        request_stage().enter(f"forwarding the request to the leader {error.leader_url}")
         try:
             answer = await self._send(request.method, url, body, headers)
         except (OSError, ValueError, http.client.HTTPException) as e:

@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from connect.config.rest import RestConfig
 from connect.errors import BadRequest
-from connect.rest.bodies import STAGE
 from connect.rest.service import Document, WorkerService
+from connect.runtime.stage import request_stage
 from kafka_client.metrics.metrics import Metrics
 
 ADVICE = (
@@ -28,13 +28,11 @@ class RestParts:
     service: WorkerService
     validate: Callable[[Mapping[str, str]], Awaitable[Document]]
     """Returns the report of PUT /connector-plugins/{p}/config/validate."""
-    plugins: Callable[[bool], Sequence[Mapping[str, Any]]]
+    plugins: Callable[[bool], Awaitable[Sequence[Mapping[str, Any]]]]
     """Returns the plugins; only connectors if its argument is True."""
-    plugin_config: Callable[[str], list[Document]]
+    plugin_config: Callable[[str], Awaitable[list[Document]]]
     """Returns the settings that a plugin declares. Raises NotFound."""
     config: RestConfig = field(default_factory=lambda: RestConfig.parse({}))
-    close: Callable[[], None] = lambda: None
-    """Releases what the other parts hold."""
     registry: Metrics | None = None
     """The metrics of `/metrics`; without them there is no such path."""
 
@@ -42,21 +40,15 @@ class RestParts:
         """Raise BadRequest, with all errors, for an invalid config."""
         if not config.get("connector.class"):
             raise BadRequest("Connector config contains no connector type")
-        stage(request, "validating the connector's config")
         report = await self.validate(config)
         errors = [error for each in report["configs"] for error in each["value"]["errors"]]
-        stage(request, "waiting for the worker")
+        request_stage().enter("handling the request")
         if errors:
             raise BadRequest(
                 f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n"
                 + "\n".join(errors)
                 + f"\n{ADVICE}"
             )
-
-
-def stage(request: Request, text: str) -> None:
-    """Note what a request is about to do, for the answer if it takes too long."""
-    request.scope[STAGE] = text
 
 
 def location(request: Request, name: str) -> dict[str, str]:

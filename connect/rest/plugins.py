@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from connect.errors import BadRequest
 from connect.rest.bodies import config_of, flag, json_body, json_response
-from connect.rest.parts import RestParts, stage
+from connect.rest.parts import RestParts
 from connect.rest.routes import Route
+from connect.runtime.stage import request_stage
 
 
 class Plugins:
@@ -30,15 +29,12 @@ class Plugins:
 
     async def _list(self, request: Request) -> Response:
         only_connectors = flag(request, "connectorsOnly", True)
-        stage(request, "listing the plugins")
-        # Plugins are imported, which may take long.
-        return json_response(await asyncio.to_thread(self._parts.plugins, only_connectors))
+        request_stage().enter("listing the plugins")
+        return json_response(await self._parts.plugins(only_connectors))
 
     async def _config(self, request: Request) -> Response:
-        stage(request, "loading the plugin")
-        return json_response(
-            await asyncio.to_thread(self._parts.plugin_config, request.path_params["plugin"])
-        )
+        request_stage().enter("loading the plugin")
+        return json_response(await self._parts.plugin_config(request.path_params["plugin"]))
 
     async def _validate(self, request: Request) -> Response:
         plugin = request.path_params["plugin"]
@@ -48,7 +44,6 @@ class Plugins:
             raise BadRequest("Connector config contains no connector type")
         if _short(own) != _short(plugin):
             raise BadRequest(f"Included connector type {own} does not match request type {plugin}")
-        stage(request, "validating the connector's config")
         return json_response(await self._parts.validate(config))
 
 

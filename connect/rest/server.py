@@ -41,7 +41,6 @@ class RestServer:
         self._client_tls: ssl.SSLContext | None = None
         self._apps: list[_LateApp] = []
         self._bound: list[Listener] = []
-        self._parts: RestParts | None = None
 
     @property
     def url(self) -> str:
@@ -81,7 +80,6 @@ class RestServer:
 
     async def start(self, parts: RestParts) -> None:
         """Serve a worker from now on. Raises ConfigError if the REST settings cannot be used."""
-        self._parts = parts
         for app, (_, side) in zip(self._apps, self._servers, strict=True):
             app.app = make_app(parts, side=side, tls=self._client_tls)
         for server, _ in self._servers:
@@ -96,5 +94,3 @@ class RestServer:
             if app.app is not None:
                 app.app.state.close()
         self._apps = []
-        if self._parts is not None:
-            self._parts.close()

@@ -140,6 +140,11 @@ class PluginCalls:
         """True if a plain method is running or queued."""
         return not self._idle.is_set()
 
+    @property
+    def is_closed(self) -> bool:
+        """True if no more calls are made."""
+        return self._closed
+
     def close(self) -> None:
         """End the thread once its current call returns; later calls raise ConnectError."""
         self._closed = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from connect.api.range_sink import RangeSinkTask
 from connect.config import (
@@ -43,31 +43,42 @@ from connect.runtime.worker_config import WorkerConfig
 from connect.transforms import examine
 from connect.transforms.declared import prefixed
 
+OnStage: TypeAlias = Callable[[str], None]
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 
 
-def report_config(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
+def report_config(
+    worker: WorkerConfig, raw: Mapping[str, Any], on_stage: OnStage = lambda description: None
+) -> dict[str, Any]:
     """Return the response of PUT /connector-plugins/{p}/config/validate. Blocks, as the plugin may.
 
+    `on_stage` is called at the begin of each stage, with a description that is Kafka Connect's.
     Values of variables are looked up, and are not in the report. Raises BadRequest if `connector.class` names
     no connector, ConfigError if a variable's provider cannot be read.
     """
+    on_stage("validating connector configuration")
     reload_plugins()
+    on_stage("resolving transformed configuration properties for the connector")
     resolved = worker.providers.resolve(raw)
-    return hidden_report(raw, resolved, _report(worker, resolved))
+    return hidden_report(raw, resolved, _report(worker, resolved, on_stage))
 
 
-def _report(worker: WorkerConfig, raw: Mapping[str, Any]) -> dict[str, Any]:
+def _report(worker: WorkerConfig, raw: Mapping[str, Any], on_stage: OnStage) -> dict[str, Any]:
     name = raw.get("connector.class")
     if not name:
         raise BadRequest("Connector config contains no connector type")
+    on_stage("loading the connector's plugin")
     plugin = plugin_named(*named_version(raw))
     role = connector_type(plugin)
+    on_stage("retrieving the configuration definition from the connector")
     declarations = _declarations(plugin, role, raw)
-    errors = list(_shared_errors(worker, plugin, role, raw))
     own_settings_are_valid = not plugin.CONFIG.examine(raw)[1]
+    on_stage(f"validating {role} connector-specific properties for the connector")
+    errors = list(_shared_errors(worker, plugin, role, raw, on_stage))
     if own_settings_are_valid:
+        on_stage("performing multi-property validation for the connector")
         errors.extend(_own_errors(plugin, raw))
+    on_stage("validating connector configuration")
     return validate(str(name), declarations, raw, errors)
 
 
@@ -101,7 +112,7 @@ def _declarations(plugin: ConnectorClass, role: str, raw: Mapping[str, Any]) -> 
 
 
 def _shared_errors(
-    worker: WorkerConfig, plugin: ConnectorClass, role: str, raw: Mapping[str, Any]
+    worker: WorkerConfig, plugin: ConnectorClass, role: str, raw: Mapping[str, Any], on_stage: OnStage
 ) -> Iterator[ConfigError]:
     """Yield the errors of unsupported keys, transforms, converters, clients and topics."""
     for key in REFUSED & raw.keys():
@@ -113,13 +124,16 @@ def _shared_errors(
         yield from refused_for_batches(raw)
     elif not issubclass(getattr(plugin, "task_class", object), RangeSinkTask):
         for which in _CONVERTERS:
+            on_stage(f"instantiating the connector's {which.replace('.', ' ')} for validation")
             yield from _error(lambda which=which: _make_converter(worker, which, raw))  # type: ignore[misc]
+    kind = ROLES[role]
+    on_stage(f"validating {kind} config overrides for the connector")
     policy = worker.connector_client_config_override_policy
     refused = refused_overrides(policy, worker.connector_client_config_override_allowlist, raw)
     yield from refused
     if refused:
         return
-    yield from _error(lambda: client_arguments(worker.raw, raw, ROLES[role]))
+    yield from _error(lambda: client_arguments(worker.raw, raw, kind))
     if role == "source":
         yield from _error(lambda: producer_arguments(worker.raw, raw))
         yield from _error(lambda: creation_rules(raw))

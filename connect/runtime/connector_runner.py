@@ -47,13 +47,15 @@ class ConnectorRunner:
 
         Raises what the plugin raises, and ConfigError for a variable that cannot be looked up.
         """
-        self._resolved = self._providers.resolve(self.run.config)
-        self._connector = connector = self._checked.plugin()
         loop = asyncio.get_running_loop()
-        connector.context = ConnectorContext(
+        context = ConnectorContext(
             connector=self._checked.name,
             request_task_reconfiguration=lambda: _call_soon(loop, self._request_plan),
         )
+        self._resolved = await self.calls.call(self._providers.resolve, self.run.config)
+        connector: SourceConnector | SinkConnector = await self.calls.call(self._checked.plugin)
+        self._connector = connector
+        connector.context = context
         await self.calls.call(connector.start, dict(self._resolved))
 
     async def plan(self) -> list[dict[str, str]]:

@@ -215,7 +215,8 @@ class WorkerTask(ABC):
             try:
                 await self._stop()
             except Exception as e:
-                _log.warning("%s did not stop cleanly: %r", self.name, e)
+                if not self._calls.is_closed:  # else it has been abandoned, and the log says so
+                    _log.warning("%s did not stop cleanly: %r", self.name, e)
             self._calls.close()
         if self._failure is not None:
             _log.error("%s failed: %r", self.name, self._failure)

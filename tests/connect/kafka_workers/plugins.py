@@ -77,6 +77,7 @@ class MonitorableSourceTask(SourceTask):
         block(config, "Task::start")
 
     def poll(self) -> list[SourceRecord] | None:
+        block(self._config, "Task::poll")
         count = self._parsed.messages_per_poll
         if self._parsed.max_messages >= 0:
             count = min(count, self._parsed.max_messages - self._number)
@@ -147,6 +148,7 @@ class MonitorableSinkTask(SinkTask):
         note(self._config, *({"event": "open", "tp": str(tp)} for tp in partitions))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
+        block(self._config, "Task::put")
         note(self._config, *(_described(record) for record in records))
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -26,12 +26,12 @@ async def validate(config: Mapping[str, str]) -> dict[str, Any]:
     return {"name": "Counting", "error_count": len(errors), "groups": [], "configs": [{"value": value}]}
 
 
-def plugins(only_connectors: bool) -> list[dict[str, str]]:
+async def plugins(only_connectors: bool) -> list[dict[str, str]]:
     listed = [{"class": "Counting", "type": "source", "version": "1"}]
     return listed if only_connectors else [*listed, {"class": "Json", "type": "converter"}]
 
 
-def plugin_config(name: str) -> list[dict[str, Any]]:
+async def plugin_config(name: str) -> list[dict[str, Any]]:
     if name != "Counting":
         raise NotFound(f"Unknown plugin {name}.")
     return [{"name": "topic"}]
