@@ -4,7 +4,8 @@
 settings from `mm2.properties`. `topics` creates the remote topics and keeps their configs in sync.
 
 `source` copies batches in order, exactly once; `partition` is the state of one partition's copy.
-`forward_batch` prepares one batch for the target. `offsets` reads and writes the offset-syncs topic.
+`forward_batch` prepares one batch for the target. `offsets` reads and writes the offset-syncs topic; `syncs`
+translates offsets by them. `records` has MirrorMaker 2's records.
 
 `position` computes where a copy resumes after a stop or a kill; `start_positions` does so for many
 partitions. `quarantine` keeps the partitions that cannot be copied for now; `unreadable` the batches to skip.

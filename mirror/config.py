@@ -54,6 +54,10 @@ class LinkSettings:
     """True if remote topics get the source's defaults, False if the target's (`use.defaults.from`)."""
     offset_syncs_location: Literal["source", "target"] = "source"
     offset_syncs_replication_factor: int = 3
+    emit_offset_syncs: bool = True
+    """True to write syncs for the translation of offsets, too, and not only for a restart (KIP-1031)."""
+    offset_lag_max: int = 100
+    """Downstream offsets that may be copied until the next sync is written, if its second is not over."""
     emit_offset_syncs_interval_seconds: float = 1
     """Seconds between offset syncs of a partition; a restart reads the source from the last sync on."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
@@ -149,6 +153,8 @@ def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
         if flow.choice("offset-syncs.topic.location", "source", "target")
         else "source",
         offset_syncs_replication_factor=flow.number("offset-syncs.topic.replication.factor", 3),
+        emit_offset_syncs=flow.boolean("emit.offset-syncs.enabled", True),
+        offset_lag_max=flow.number("offset.lag.max", 100),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
         skip_unreadable=parse_skips(flow.text(SKIP_KEY, "")),
     )

@@ -169,6 +169,7 @@ class Link:
             self._target,
             self._syncs,
             sync_interval=settings.emit_offset_syncs_interval_seconds,
+            offset_lag_max=settings.offset_lag_max if settings.emit_offset_syncs else None,
             clock=self._clock,
             on_failure=self._failed,
             skips=self._skips,

@@ -3,23 +3,25 @@
     mm2-offset-syncs.<other cluster>.internal     one partition, compacted, MirrorMaker 2's format:
     key      topic STRING │ partition INT32       of the source (STRING: int16 length, UTF-8)
     value    upstream INT64 │ downstream INT64
-    headers  topic-id │ remote-topic-id │ next │ producer │ leader-epoch     MirrorMaker ignores them
+    headers  topic-id │ remote-topic-id │ next │ producer │ leader-epoch │ run     MirrorMaker ignores them
     producer       producer id INT64 │ epoch INT16 │ sequence INT32
     leader-epoch   INT32                of the source's record before `next`
+    run            INT64                first upstream offset of the run that ends before `next`
 
 A sync (U, D) says that the source's record at offset U has, or will get, offset D in the target. `next` is
 such a pair for the first record that is not copied yet. The target's records from there on are the source's
 from there on, in order. A sync by MirrorMaker has no `next`: its value is used instead. The ids, 16 bytes
 each, show whether a topic was deleted and created again, which makes the sync invalid. `producer` is the
 producer id and epoch of the first record that is not copied yet, and its sequence number (see `position`).
-The leader epoch shows if the source has lost copied records (KIP-320).
+The leader epoch shows if the source has lost copied records (KIP-320). A run is a range of offsets in which
+downstream - upstream is the same for every offset, and each is a copied record's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
 from typing import NamedTuple
 
@@ -42,13 +44,16 @@ REMOTE_TOPIC_ID_HEADER = "remote-topic-id"
 NEXT_HEADER = "next"
 PRODUCER_HEADER = "producer"
 LEADER_EPOCH_HEADER = "leader-epoch"
+RUN_HEADER = "run"
 CLOSE_MS = 5_000
 NO_ID = bytes(16)
 NO_EPOCH = -1
+NO_RUN = -1
 SEQUENCE_MASK = 0x7FFF_FFFF
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
 _VALUE = struct.Struct(">qq")
 _PRODUCER = struct.Struct(">qhi")
 
@@ -80,6 +85,23 @@ class OffsetSync(NamedTuple):
     remote_topic_id: bytes = NO_ID
     producer: ProducerPosition | None = None
     leader_epoch: int = NO_EPOCH
+    run_start: int = NO_RUN
+    """First upstream offset of the run that ends before `next_upstream`, -1 if unknown."""
+
+    @property
+    def first_translated(self) -> int:
+        """The first upstream offset that `translate` accepts."""
+        return self.upstream if self.run_start == NO_RUN else min(self.upstream, self.run_start)
+
+    def translate(self, upstream: int) -> int:
+        """Return the downstream offset at which a consumer goes on that goes on at `upstream`.
+
+        In the run and at its end the offset is exact. Otherwise it may be too low: Kafka's rule is one more
+        than the sync's offset, since how many of the records in between were copied is unknown.
+        """
+        if self.run_start != NO_RUN and upstream >= self.run_start:
+            return self.next_downstream + min(upstream - self.next_upstream, 0)
+        return self.downstream + (upstream > self.upstream)
 
 
 def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
@@ -96,6 +118,8 @@ def encode_sync(sync: OffsetSync, timestamp_ms: int) -> NewRecord:
         headers += ((PRODUCER_HEADER, _PRODUCER.pack(producer_id, epoch, sequence)),)
     if sync.leader_epoch != NO_EPOCH:
         headers += ((LEADER_EPOCH_HEADER, _INT32.pack(sync.leader_epoch)),)
+    if sync.run_start != NO_RUN:
+        headers += ((RUN_HEADER, _INT64.pack(sync.run_start)),)
     return timestamp_ms, key, _VALUE.pack(sync.upstream, sync.downstream), headers
 
 
@@ -112,30 +136,52 @@ def decode_sync(key: bytes, value: bytes, headers: Headers = ()) -> OffsetSync:
             producer = ProducerPosition(Identity(producer_id, epoch), sequence)
         packed = dict(headers).get(LEADER_EPOCH_HEADER)
         leader_epoch = _INT32.unpack(packed)[0] if packed else NO_EPOCH
+        packed = dict(headers).get(RUN_HEADER)
+        run_start = _INT64.unpack(packed)[0] if packed else NO_RUN
     except struct.error as e:
         raise ValueError(f"no offset sync: {e}") from None
     topic_id, remote_id = (
         dict(headers).get(name) or NO_ID for name in (TOPIC_ID_HEADER, REMOTE_TOPIC_ID_HEADER)
     )
     tp = TopicPartition(key[2 : 2 + size].decode(), partition)
+    following = (next_upstream, next_downstream)
     return OffsetSync(
-        tp, upstream, downstream, next_upstream, next_downstream, topic_id, remote_id, producer, leader_epoch
+        tp, upstream, downstream, *following, topic_id, remote_id, producer, leader_epoch, run_start
     )
+
+
+def run_start_at(upstream: int, downstream: int, latest: OffsetSync | None) -> int:
+    """Return the start of the run of a copy that begins at these offsets, after the `latest` sync.
+
+    The run of the sync goes on if there is no gap between its end and the offsets.
+    """
+    if latest is None or latest.run_start == NO_RUN:
+        return upstream
+    has_gap = upstream - downstream != latest.next_upstream - latest.next_downstream
+    return upstream if has_gap else latest.run_start
 
 
 class OffsetSyncs:
     """The syncs of one link, read once at the start and written during the copy.
 
     `client` is connected to the cluster of the offset-syncs topic. Call `open` first, `close` at the end.
+    `on_sync` is called with each sync, in the order of the topic.
     """
 
-    def __init__(self, client: Client, topic: str, replication_factor: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        replication_factor: int,
+        on_sync: Callable[[OffsetSync], None] | None = None,
+    ) -> None:
         self._client = client
         self._topic = topic
         self._replication_factor = replication_factor
         self._producer = BatchProducer(client, delivery_timeout_ms=NO_TIMEOUT_MS)
         self._failure: BaseException | None = None
         self._latest: dict[TopicPartition, OffsetSync] = {}
+        self._on_sync = on_sync
 
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
         """Create the topic if it is missing and read it to its end. Return each partition's latest sync."""
@@ -158,7 +204,7 @@ class OffsetSyncs:
         Raises the error of an earlier sync, because a restart needs every sync to compute its position.
         """
         self._check()
-        self._latest[sync.tp] = sync
+        self._take_sync(sync)
         future = await self._producer.send(self._topic, 0, [encode_sync(sync, timestamp_ms)])
         future.add_done_callback(self._note_end)
         return future
@@ -196,5 +242,9 @@ class OffsetSyncs:
     def _take(self, records: Iterable[Record]) -> None:
         for _, _, key, value, headers in records:
             if key is not None and value is not None:
-                sync = decode_sync(key, value, headers)
-                self._latest[sync.tp] = sync
+                self._take_sync(decode_sync(key, value, headers))
+
+    def _take_sync(self, sync: OffsetSync) -> None:
+        self._latest[sync.tp] = sync
+        if self._on_sync is not None:
+            self._on_sync(sync)

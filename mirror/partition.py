@@ -26,6 +26,9 @@ _OTHER_SEQUENCE = (
 )
 
 
+NO_SYNC = -1
+
+
 @dataclass(slots=True)
 class InFlight:
     """A batch that was sent at `sent_at`, in seconds; `future` is its acknowledgement."""
@@ -58,6 +61,10 @@ class PartitionCopy:
     """The source's last stable offset, from the latest response."""
     copied: int = -1
     """Upstream offset after the last acknowledged batch."""
+    run_start: int
+    """First upstream offset of the run that was copied last (see `offsets`)."""
+    run_end: int
+    """Upstream offset after the run. Gaps that follow move `copied`, but not the end of the run."""
     leader_epoch: int = NO_EPOCH
     """Leader epoch, in the source, of the last acknowledged batch: shows if the source loses it (KIP-320)."""
     timestamp: int = -1
@@ -66,6 +73,8 @@ class PartitionCopy:
     bytes: int = 0
     acked: Passed | None = None
     """The last acknowledged batch."""
+    synced: int = NO_SYNC
+    """Downstream offset of the last sync, -1 if this copy has written none."""
     in_flight: deque[InFlight] = field(default_factory=deque)
     in_flight_bytes: int = 0
     age_ms: Windowed = field(default_factory=Windowed)
@@ -111,6 +120,13 @@ class PartitionCopy:
             self.copied = self.position
         return count
 
+    def offset_lag(self) -> int:
+        """Return how many downstream offsets were acknowledged that the last sync does not translate.
+
+        A sync translates its own offset and the one after.
+        """
+        return 0 if self.acked is None else self.downstream - 1 - (self.synced + 1)
+
     def sync(self) -> OffsetSync | None:
         """Return the sync of the last acknowledged batch, or None if there is no such batch."""
         if self.acked is None:
@@ -125,6 +141,7 @@ class PartitionCopy:
             self.remote_topic_id,
             ProducerPosition(self.identity, self.sequence),
             self.leader_epoch,
+            self.run_start,
         )
 
     def is_identity_synced(self, latest: OffsetSync | None) -> bool:
@@ -133,11 +150,23 @@ class PartitionCopy:
             latest is not None and latest.producer is not None and (latest.producer.identity == self.identity)
         )
 
-    def first_sync(self) -> OffsetSync:
-        """Return the sync to write before the first record; a killed copy cannot be resumed without one."""
-        at = (self.position, self.downstream)
-        producer = ProducerPosition(self.identity, self.sequence)
-        return OffsetSync(self.tp, *at, *at, self.topic_id, self.remote_topic_id, producer, self.leader_epoch)
+    def first_sync(self, first: Passed) -> OffsetSync:
+        """Return the sync to write before the first batch; a killed copy cannot be resumed without one.
+
+        MirrorMaker expects the offset of a record in a sync, and there may be none at the position.
+        """
+        return OffsetSync(
+            self.tp,
+            first.first_offset,
+            self.downstream,
+            self.position,
+            self.downstream,
+            self.topic_id,
+            self.remote_topic_id,
+            ProducerPosition(self.identity, self.sequence),
+            self.leader_epoch,
+            self.run_start if self.run_end == self.position else self.position,
+        )
 
     def forget(self) -> None:
         """Ignore the results of the batches in flight."""
@@ -155,6 +184,7 @@ class PartitionCopy:
         if offset != self.downstream:
             why = "it was deleted or cut back" if offset < self.downstream else "somebody else writes there"
             raise ForeignWrite(self.tp, f"{self.remote} gave offset {offset}, not {self.downstream}: {why}")
+        self._extend_run(passed)
         self.downstream += passed.records
         self.sequence = (self.sequence + passed.records) & SEQUENCE_MASK
         self.acked, self.leader_epoch = passed, sent.leader_epoch
@@ -162,6 +192,14 @@ class PartitionCopy:
         self.timestamp = sent.max_timestamp
         self.records += passed.records
         self.bytes += sent.size
+
+    def _extend_run(self, passed: Passed) -> None:
+        """Add a batch to the run, or begin another run after a gap. Call before `downstream` changes."""
+        if passed.next_offset - passed.first_offset != passed.records:
+            self.run_start = passed.next_offset  # which of the batch's offsets have records is not kept
+        elif passed.first_offset != self.run_end:
+            self.run_start = passed.first_offset
+        self.run_end = passed.next_offset
 
 
 def refused(copy: PartitionCopy, passed: Passed, error: KafkaError) -> MirrorError:

@@ -18,7 +18,7 @@ from kafka_client.errors import KafkaError, LogTruncated, MillstreamError, Offse
 from kafka_client.fetcher.parts import reading
 from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
 from mirror.forward_batch import Passed, pass_on
-from mirror.offsets import OffsetSyncs, ProducerPosition
+from mirror.offsets import OffsetSyncs, ProducerPosition, run_start_at
 from mirror.partition import InFlight, PartitionCopy, refused
 from mirror.position import Position
 from mirror.unreadable import UnreadableSkips, explain_unreadable
@@ -65,12 +65,14 @@ class MirrorSource:
         syncs: OffsetSyncs,
         *,
         sync_interval: float,
+        offset_lag_max: int | None = None,
         clock: Callable[[], float],
         on_failure: Callable[[MirrorError], None],
         skips: UnreadableSkips | None = None,
     ) -> None:
         self._syncs = syncs
         self._sync_interval = sync_interval
+        self._offset_lag_max = offset_lag_max
         self._clock = clock
         self._on_failure = on_failure
         self._skips = skips or UnreadableSkips()
@@ -130,6 +132,8 @@ class MirrorSource:
             remote_topic_id=remote_topic_id,
             end=end,
             copied=position.upstream,
+            run_start=run_start_at(position.upstream, position.downstream, self._syncs.latest(tp)),
+            run_end=position.upstream,
             leader_epoch=position.leader_epoch,
         )
         self._fetcher.add(tp, position.upstream, position.leader_epoch)
@@ -162,12 +166,11 @@ class MirrorSource:
         """Fetch once and send the batches. Return after `timeout_ms` if there is nothing to fetch."""
         fetched = await self._fetch(timeout_ms)
         todo = list(filter(None, map(self._prepare, fetched)))
-        await self._write_first_syncs(each.copy for each in todo if each.passing)
+        await self._write_first_syncs((each.copy, each.passing[0].passed) for each in todo if each.passing)
         for each in todo:
             await self._send(each)
         self.take_acks()
-        if self._clock() - self._synced_at >= self._sync_interval:
-            await self._write_syncs()
+        await self._write_due_syncs()
 
     def take_acks(self) -> None:
         """Handle the acknowledgements that have arrived, and pause or resume partitions by their share.
@@ -321,25 +324,44 @@ class MirrorSource:
     def _is_copied(self, copy: PartitionCopy) -> bool:
         return self.copies.get(copy.tp) is copy
 
-    async def _write_first_syncs(self, copies: Iterable[PartitionCopy]) -> None:
-        """Write a sync for each copy whose producer identity is in none yet; call this before producing."""
+    async def _write_first_syncs(self, batches: Iterable[tuple[PartitionCopy, Passed]]) -> None:
+        """Write a sync for each copy whose producer identity is in none yet; call this before producing.
+
+        `batches` are the copies with the first batch of each.
+        """
         now = int(self._clock() * 1000)
         unsynced = {
-            copy.tp: copy for copy in copies if not copy.is_identity_synced(self._syncs.latest(copy.tp))
+            copy.tp: (copy, first)
+            for copy, first in batches
+            if not copy.is_identity_synced(self._syncs.latest(copy.tp))
         }
-        written = [await self._syncs.write(copy.first_sync(), now) for copy in unsynced.values()]
+        written = [await self._syncs.write(copy.first_sync(first), now) for copy, first in unsynced.values()]
         await asyncio.gather(*written)
+
+    async def _write_due_syncs(self) -> None:
+        """Write all syncs every `sync_interval`, and before that those of partitions with too much lag."""
+        if self._clock() - self._synced_at >= self._sync_interval:
+            await self._write_syncs()
+        elif self._offset_lag_max is not None:
+            copies = ((tp, self.copies.get(tp)) for tp in list(self._unsynced))
+            lags = ((tp, copy.offset_lag()) for tp, copy in copies if copy is not None)
+            await self._write_syncs_of([tp for tp, lag in lags if lag >= self._offset_lag_max])
 
     async def _write_syncs(self) -> None:
         self._synced_at = self._clock()
-        for tp in list(self._unsynced):
+        await self._write_syncs_of(list(self._unsynced))
+
+    async def _write_syncs_of(self, tps: Iterable[TopicPartition]) -> None:
+        now = int(self._clock() * 1000)
+        for tp in tps:
             copy = self.copies.get(tp)
             if copy is None:
                 continue  # removed while another's sync was written
             self._unsynced.discard(tp)  # later acknowledgements add it again
             sync = copy.sync()
             if sync is not None and sync != self._syncs.latest(copy.tp):
-                await self._syncs.write(sync, int(self._synced_at * 1000))
+                copy.synced = sync.downstream
+                await self._syncs.write(sync, now)
 
 
 def _passing(fetched: Fetched, skips: UnreadableSkips) -> Iterator[_Passing]:

@@ -21,14 +21,14 @@ _KEYS = """
     connect.protocol connector.class connector.client.config.override.policy connector.plugin.version
     consumer.poll.timeout.ms dedicated.mode.enable.internal.rest emit.checkpoints.enabled
     emit.checkpoints.interval.seconds emit.heartbeats.enabled emit.heartbeats.interval.seconds
-    emit.offset-syncs.enabled errors.log.enable errors.log.include.messages errors.retry.delay.max.ms
+    errors.log.enable errors.log.include.messages errors.retry.delay.max.ms
     errors.retry.timeout errors.tolerance exactly.once.source.support exactly.once.support
     forwarding.admin.class group.filter.class group.id groups groups.exclude header.converter
     header.converter.plugin.version heartbeat.interval.ms
     heartbeats.topic.replication.factor inter.worker.key.generation.algorithm inter.worker.key.size
     inter.worker.key.ttl.ms inter.worker.signature.algorithm inter.worker.verification.algorithms
     key.converter key.converter.plugin.version listeners metric.names.formats name
-    offset.flush.interval.ms offset.flush.timeout.ms offset.lag.max offset.storage.partitions
+    offset.flush.interval.ms offset.flush.timeout.ms offset.storage.partitions
     offset.storage.replication.factor offset.storage.topic offsets.storage.topic plugin.discovery
     plugin.path predicates rebalance.timeout.ms refresh.groups.enabled refresh.groups.interval.seconds
     response.http.headers.config
