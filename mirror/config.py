@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kafka_client import TopicPartition
 from kafka_client.errors import ConfigError
 from kafka_client.properties import CLIENT, ClientProperties, one_client
 from kafka_client.security.keys import is_security_key
+from mirror.discontinuities import ACCEPT_KEY
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
+from mirror.places import Places, parse_places
 from mirror.policy import POLICY_KEYS, ReplicationPolicy, policy_named
 from mirror.unreadable import SKIP_KEY, parse_skips
 from mirror.unused_keys import warn_unused
@@ -62,8 +63,12 @@ class LinkSettings:
     """Seconds between offset syncs of a partition; a restart reads the source from the last sync on."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     """Where the copy of a partition without an offset sync starts."""
-    skip_unreadable: tuple[tuple[TopicPartition, int], ...] = ()
+    skip_unreadable: Places = ()
     """Unreadable batches of the source to skip, each named by its partition and an offset in the batch."""
+    accept_discontinuities: Places = ()
+    """Partitions to resume although records are missing between the copy and the source; see
+    `discontinuities`.
+    """
 
     @property
     def name(self) -> str:
@@ -157,6 +162,7 @@ def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
         offset_lag_max=flow.number("offset.lag.max", 100),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
         skip_unreadable=parse_skips(flow.text(SKIP_KEY, "")),
+        accept_discontinuities=parse_places(ACCEPT_KEY, flow.text(ACCEPT_KEY, "")),
     )
 
 

@@ -3,7 +3,7 @@
 MillstreamError
 └── MirrorError                 the partition is quarantined; no record was skipped or copied twice
     ├── PositionUnprovable      no safe position to resume from: delete the flow's remote topics and its
-    │   │                       offset-syncs topic, then start the flow again
+    │   │                       offset-syncs topic, then start the flow again; or see `discontinuities`
     │   ├── TargetNotEmpty          records in the target that no sync accounts for
     │   ├── TargetTruncated         the target has lost records it had acknowledged
     │   ├── TargetRecreated         the remote topic was deleted and created again

@@ -19,6 +19,7 @@ from kafka_client import Admin, Client, TopicMetadata, TopicPartition
 from kafka_client.errors import BROKER_AWAY, ConfigError
 from kafka_client.metrics.metrics import Metrics, Values
 from mirror.config import Cluster, LinkSettings
+from mirror.discontinuities import check_remote_topic
 from mirror.errors import MirrorError, NotAligned
 from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
@@ -272,17 +273,20 @@ class Link:
         """Start copying new topics and partitions. Fail those whose topic was deleted and created again."""
         self._refreshed_at = self._clock()
         topics = {topic.name: topic for topic in await self._topics.chosen()}
-        for tp in list(self._mirror.copies):
+        remote_topics = await self._target_admin.list_topics()
+        for tp, copy in list(self._mirror.copies.items()):
             # A fetch does not notice a topic that was created again and has as many records as were copied.
+            # An idle copy sends nothing, and so does not notice that its remote topic was deleted.
             try:
                 topic = topics.get(tp.topic)
                 self._mirror.check_topic(tp, NO_ID if topic is None else topic.topic_id)
+                check_remote_topic(tp, copy.remote.topic, copy.remote_topic_id, remote_topics)
             except MirrorError as e:
                 self._mirror.fail(e)
         partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in topic.partitions]
         current = self._mirror.copies.keys() | self.quarantined.keys()
         self._unplaced = {tp for tp in partitions if tp not in current}
-        await self._start_copying(sorted(self._unplaced), topics, topics)
+        await self._start_copying(sorted(self._unplaced), topics, topics, remote_topics)
 
     async def _retry_due(self) -> None:
         """Retry the quarantined partitions that are due; forget those that the source no longer has."""
@@ -302,7 +306,8 @@ class Link:
                 log.warning(
                     "%s: %s was deleted in the source; %s is not changed", self.settings.name, tp, remote
                 )
-        await self._start_copying(existing, topics, {tp.topic for tp in existing})
+        remote_topics = await self._target_admin.list_topics()
+        await self._start_copying(existing, topics, {tp.topic for tp in existing}, remote_topics)
 
     def _forget(self, tp: TopicPartition) -> None:
         self._quarantine.forget(tp)
@@ -311,21 +316,30 @@ class Link:
         self._behind.discard(tp)
 
     async def _start_copying(
-        self, tps: Iterable[TopicPartition], topics: Mapping[str, TopicMetadata], aligned: Iterable[str]
+        self,
+        tps: Iterable[TopicPartition],
+        topics: Mapping[str, TopicMetadata],
+        aligned: Iterable[str],
+        remote_topics: Mapping[str, TopicMetadata],
     ) -> None:
         """Give the remote topics of `aligned` their partitions and configs, then start to copy `tps`.
 
-        Copying a partition begins as soon as its position is known.
+        Copying a partition begins as soon as its position is known. A remote topic that was deleted with
+        copied records is not created again.
         """
-        refused = await self._topics.align([topics[name] for name in aligned])
+        partitions = list(tps)
+        lost = self._placing.check_remotes([topics[name] for name in aligned], remote_topics)
+        for tp in partitions:
+            if (error := lost.get(tp.topic)) is not None:
+                self._failed(type(error)(tp, error.what))
+        refused = await self._topics.align([topics[name] for name in aligned if name not in lost])
         for name, why in refused.items():
             log.warning("%s: the remote topic of %s could not be aligned: %s", self.settings.name, name, why)
-        partitions = list(tps)
         for tp in partitions:
             if tp.topic in refused:
                 self._failed(NotAligned(tp, str(refused[tp.topic])))
         await self._placing.place(
-            [tp for tp in partitions if tp.topic not in refused],
+            [tp for tp in partitions if tp.topic not in refused and tp.topic not in lost],
             topics,
             await self._target_admin.list_topics() if partitions else {},
             on_placed=self._placed,

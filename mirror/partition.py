@@ -145,9 +145,12 @@ class PartitionCopy:
         )
 
     def is_identity_synced(self, latest: OffsetSync | None) -> bool:
-        """Return True if the latest sync has the producer id and epoch of this copy."""
+        """Return True if the latest sync has the producer id and epoch of this copy, and its topics' ids."""
         return (
-            latest is not None and latest.producer is not None and (latest.producer.identity == self.identity)
+            latest is not None
+            and latest.producer is not None
+            and latest.producer.identity == self.identity
+            and (latest.topic_id, latest.remote_topic_id) == (self.topic_id, self.remote_topic_id)
         )
 
     def first_sync(self, first: Passed) -> OffsetSync:

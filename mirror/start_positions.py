@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 from kafka_client import Admin, Client, OffsetSpec, TopicMetadata, TopicPartition
 from kafka_client.errors import LogTruncated, MillstreamError
 from mirror.config import LinkSettings
+from mirror.discontinuities import Discontinuities
 from mirror.errors import MirrorError, NotPlaced, PositionUnprovable, SourceTruncated
 from mirror.offsets import OffsetSyncs
 from mirror.position import LogEnds, Position, check_sync, producer_at_end, resume
@@ -61,6 +62,7 @@ class Placing:
         self._target = target
         self._syncs = syncs
         self._skips = skips
+        self._discontinuities = Discontinuities(settings.accept_discontinuities)
         self._source_admin = Admin(source, timeout_ms=REQUEST_TIMEOUT_MS)
         self._target_admin = Admin(target, timeout_ms=REQUEST_TIMEOUT_MS)
         self._first_positions: dict[TopicPartition, int] = {}
@@ -79,6 +81,20 @@ class Placing:
         """Return the remote partition of `tp`."""
         settings = self._settings
         return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
+
+    def check_remotes(
+        self, topics: Iterable[TopicMetadata], remote_topics: Mapping[str, TopicMetadata]
+    ) -> dict[str, MirrorError]:
+        """Return the errors of source topics whose remote topic was deleted after records were copied."""
+        lost: dict[str, MirrorError] = {}
+        for topic in topics:
+            if self._settings.policy.remote_topic(self._settings.source.alias, topic.name) in remote_topics:
+                continue
+            try:
+                self._discontinuities.check_exist(topic.name, self._syncs, topic.partitions)
+            except MirrorError as e:
+                lost[topic.name] = e
+        return lost
 
     async def source_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the last stable offsets of source partitions, without partitions whose request failed."""
@@ -152,7 +168,16 @@ class Placing:
         target: LogEnds,
     ) -> Position:
         sync = self._syncs.latest(tp)
-        copied = check_sync(tp, sync, *ids, source, target)
+        try:
+            copied = check_sync(tp, sync, *ids, source, target)
+            if sync is not None:
+                self._discontinuities.check_start(sync, source)
+        except MirrorError as e:
+            if sync is None:
+                raise
+            position = self._discontinuities.resume(e, sync, source, target)
+            log.warning("%s: going on at source offset %d: %s", self._settings.name, position.upstream, e)
+            return position
         if sync is None:
             reset = source.start if self._settings.auto_offset_reset == "earliest" else source.end
             return Position(self._first_positions.setdefault(tp, reset), target.end)

@@ -6,25 +6,18 @@ import logging
 from collections.abc import Iterable
 
 from kafka_client import TopicPartition
-from kafka_client.errors import ConfigError, CorruptRecordBatch, UnreadableBatch
+from kafka_client.errors import CorruptRecordBatch, UnreadableBatch
 from kafka_client.fetcher.parts import unreadable_batch
 from kafka_client.records import BatchHeader, RecordReader, check_crc
+from mirror.places import Places, parse_places
 
 SKIP_KEY = "skip.unreadable.batches"
 _log = logging.getLogger(__name__)
 
 
-def parse_skips(text: str) -> tuple[tuple[TopicPartition, int], ...]:
+def parse_skips(text: str) -> Places:
     """Return the places in `flights-0@1234, flights-2@17`. Raises ConfigError."""
-    return tuple(_place(place.strip()) for place in text.split(",") if place.strip())
-
-
-def _place(text: str) -> tuple[TopicPartition, int]:
-    tp, _, offset = text.partition("@")
-    topic, _, partition = tp.rpartition("-")
-    if not (topic and partition.isdecimal() and offset.isdecimal()):
-        raise ConfigError(SKIP_KEY, text, "TOPIC-PARTITION@OFFSET, separated by commas")
-    return TopicPartition(topic, int(partition)), int(offset)
+    return parse_places(SKIP_KEY, text)
 
 
 def find_unreadable(tp: TopicPartition, header: BatchHeader, batch: memoryview) -> UnreadableBatch | None:
