@@ -57,7 +57,7 @@ GROUPS = {
             "mirror",
             "spark",
         ),
-        *("security", "metrics", "scale"),
+        *("security", "operation", "metrics", "scale"),
     ),
     "Reference": ("cli", "logd", "logd-settings", "connectors", "features", "compatibility", "api/index"),
     "Inside": ("design", "decisions/README", "compiled-modules", "development"),

@@ -84,6 +84,8 @@ class BrokerServer:
             config, on_dead=on_dead, on_shutdown=on_shutdown, now_ms=now_ms, disk=disk, membership=membership
         )
         self._server = Server(self.broker)
+        self._state = "starting"
+        """`starting`, `serving` or `stopping`."""
 
     async def start(self) -> None:
         """Bind the addresses, open the log directories, and accept clients.
@@ -106,6 +108,7 @@ class BrokerServer:
         except BaseException:
             await self.stop()
             raise
+        self._state = "serving"
 
     async def _join(self, membership: ClusterMembership) -> None:
         """Join the cluster, and serve clients only after the controller has sent the metadata."""
@@ -121,12 +124,22 @@ class BrokerServer:
 
         In a cluster, the broker first hands over the partitions that it leads, while it still serves.
         """
+        self._state = "stopping"
         if self.broker.membership is not None:
             await self.broker.membership.hand_over(self.broker)
         await self._server.close()
         await self.broker.stop()
 
     # State
+
+    def problem(self) -> str | None:
+        """Return why the broker does not serve clients now, or None if it does."""
+        if self._state != "serving":
+            return f"the broker is {self._state}"
+        membership = self.broker.membership
+        if membership is not None and not membership.is_leased:
+            return "the broker has no registration in ZooKeeper that the controller has confirmed"
+        return None
 
     def ends(self) -> list[PartitionEnds]:
         """Return the ends of every partition, including internal topics."""

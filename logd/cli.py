@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from logd.config.load import Loaded
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
+
+HTTP_LISTENER = "millstream.http.listener"
 
 COLLECTED_AFTER = (5_000, 10, 10)
 """Garbage collection thresholds: new containers before a collection of the youngest, then rounds per
@@ -52,6 +54,14 @@ def logd(
         list[str] | None, typer.Option("--override", help="key=value on top of the file; repeatable.")
     ] = None,
     node_id: Annotated[int | None, typer.Option("--node-id", help="Short for --override node.id=N.")] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http",
+            metavar="HOST:PORT",
+            help="Serve metrics and health there. Short for --override millstream.http.listener=HOST:PORT.",
+        ),
+    ] = None,
     processes: Annotated[
         int,
         typer.Option(
@@ -65,6 +75,8 @@ def logd(
     overrides = list(override or ())
     if node_id is not None:
         overrides.append(f"node.id={node_id}")
+    if http is not None:
+        overrides.append(f"{HTTP_LISTENER}={http}")
     sys.exit(run(config, overrides) if processes == 1 else run_several(config, overrides, processes))
 
 
@@ -118,9 +130,16 @@ def run(path: Path | None, overrides: list[str]) -> int:
 
 
 async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
+    """Run the broker, with its HTTP listener if it has one. Return as `_serve_broker`."""
+    async with AsyncExitStack() as stack:
+        return await _serve_broker(loaded, started, parent, stack)
+
+
+async def _serve_broker(loaded: Loaded, started: float, parent: int | None, stack: AsyncExitStack) -> int:
     """Run the broker until it is stopped. Return the exit status.
 
-    `parent` is the read end of a pipe from the supervisor; end-of-file means that the supervisor died.
+    `stack` ends after the broker: it closes the HTTP listener. `parent` is the read end of a pipe from the
+    supervisor; end-of-file means that the supervisor died.
     """
     from kafka_client.errors import ConfigError, MillstreamError
     from logd.ahead import import_ahead
@@ -152,6 +171,7 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
         # The end of one among several on a host is the end of all: that is not what an operator asks for.
         on_shutdown = stop.set if parent is None else None
         server = BrokerServer(loaded.config, on_dead=on_dead, on_shutdown=on_shutdown, membership=membership)
+        await _open_http(server, stack)
         if membership is None:
             await server.start()
         elif not await _started(server, stop):
@@ -170,6 +190,23 @@ async def _serve(loaded: Loaded, started: float, parent: int | None) -> int:
         await server.stop()
     log.info("stopped")
     return 1 if dead else 0
+
+
+async def _open_http(server: BrokerServer, stack: AsyncExitStack) -> None:
+    """Serve metrics and health until `stack` ends, if the settings say where.
+
+    Raises MillstreamError if the address cannot be bound, or the extra `http` is not installed.
+    """
+    listener = server.broker.config.millstream_http_listener
+    if not listener:
+        return
+    from kafka_client.http import check_installed
+
+    check_installed(HTTP_LISTENER)
+    from kafka_client.http.operations import OperationsServer
+
+    operations = OperationsServer(listener, server.broker.metrics, ready=server.problem)
+    await stack.enter_async_context(operations)
 
 
 def _orphaned(loop: asyncio.AbstractEventLoop, parent: int, stop: asyncio.Event) -> None:

@@ -10,17 +10,20 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from kafka_client.errors import ConfigError, MillstreamError
+from kafka_client.http import check_installed
 from kafka_client.java_properties import read_properties
-from mirror.config import LinkSettings, parse_links
+from kafka_client.metrics.metrics import Metrics
+from mirror.config import HTTP_LISTENER, LinkSettings, parse_http_listener, parse_links
 from mirror.errors import MirrorError
-from mirror.links import SupervisedLink, run_links
+from mirror.links import SupervisedLink, problem_of, run_links
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -43,6 +46,12 @@ def run(
     until_caught_up: Annotated[
         bool, typer.Option("--until-caught-up", help="End once everything is copied that is there now.")
     ] = False,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http", metavar="HOST:PORT", help="Serve metrics and health there, in place of http.listener."
+        ),
+    ] = None,
 ) -> None:
     """Copy topics by the flows enabled in CONFIG, until SIGTERM or SIGINT.
 
@@ -52,7 +61,11 @@ def run(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     try:
-        status = _run(_run_links(_read_links(config, clusters), until_caught_up))
+        properties = read_properties(config)
+        if http is not None:
+            properties = {**properties, HTTP_LISTENER: http}
+        links, listener = _read_links(properties, clusters), parse_http_listener(properties)
+        status = _run(_run_links(links, until_caught_up, listener))
     except MillstreamError as e:
         typer.echo(f"mirror: {e}", err=True)
         raise typer.Exit(2 if isinstance(e, ConfigError) else 1) from None
@@ -70,8 +83,8 @@ def _run(main: Coroutine[Any, Any, _T]) -> _T:
         return runner.run(main)
 
 
-def _read_links(path: Path, clusters: str | None) -> list[LinkSettings]:
-    links = parse_links(read_properties(path))
+def _read_links(properties: Mapping[str, str], clusters: str | None) -> list[LinkSettings]:
+    links = parse_links(properties)
     if clusters is None:
         return links
     targets = {alias.strip() for alias in clusters.split(",")}
@@ -81,17 +94,32 @@ def _read_links(path: Path, clusters: str | None) -> list[LinkSettings]:
     return selected
 
 
-async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool) -> int:
+async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool, listener: str) -> int:
     loop = asyncio.get_running_loop()
-    links = [SupervisedLink(each) for each in settings]
+    metrics = Metrics()
+    links = [SupervisedLink(each, metrics=metrics) for each in settings]
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, links)
-    reporter = asyncio.create_task(_report(links))
-    try:
-        return await run_links(links, until_caught_up=until_caught_up)
-    finally:
-        reporter.cancel()
-        _print_summary(links, rates=True)
+    async with AsyncExitStack() as stack:
+        if listener:
+            await _serve(stack, listener, metrics, links)
+        reporter = asyncio.create_task(_report(links))
+        try:
+            return await run_links(links, until_caught_up=until_caught_up)
+        finally:
+            reporter.cancel()
+            _print_summary(links, rates=True)
+
+
+async def _serve(
+    stack: AsyncExitStack, listener: str, metrics: Metrics, links: Sequence[SupervisedLink]
+) -> None:
+    """Serve metrics and health until `stack` ends. Raises MillstreamError if the address is taken."""
+    check_installed(HTTP_LISTENER)
+    from kafka_client.http.operations import OperationsServer
+
+    server = OperationsServer(listener, metrics, ready=lambda: problem_of(links))
+    await stack.enter_async_context(server)
 
 
 def _stop(links: Sequence[SupervisedLink]) -> None:

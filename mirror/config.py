@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kafka_client.errors import ConfigError
+from kafka_client.http.address import check_address
 from kafka_client.properties import CLIENT, ClientProperties, one_client
 from kafka_client.security.keys import is_security_key
 from mirror.discontinuities import ACCEPT_KEY
@@ -25,6 +26,9 @@ from mirror.places import Places, parse_places
 from mirror.policy import POLICY_KEYS, ReplicationPolicy, policy_named
 from mirror.unreadable import SKIP_KEY, parse_skips
 from mirror.unused_keys import warn_unused
+
+HTTP_LISTENER = "http.listener"
+"""The key of the process's HTTP listener, which all flows share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +111,16 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
             "enabled", "", f"set one to true of {', '.join(f'{a}->{b}.enabled' for a, b in flows)}"
         )
     effective = {key for flow in prefixed.values() for key in flow.keys_read}
-    warn_unused(properties, aliases, prefixed, effective)
+    warn_unused(properties, aliases, prefixed, effective | {HTTP_LISTENER})
     return links
+
+
+def parse_http_listener(properties: Mapping[str, str]) -> str:
+    """Return where to serve metrics and health, as host:port; empty for nowhere. Raises ConfigError."""
+    listener = properties.get(HTTP_LISTENER, "")
+    if listener:
+        check_address(HTTP_LISTENER, listener)
+    return listener
 
 
 def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:

@@ -76,6 +76,13 @@ class SupervisedLink:
             self.link.stop()
 
     @property
+    def problem(self) -> str | None:
+        """Why the flow does not copy now, or None if it does."""
+        if self.failure is not None:
+            return f"{self.settings.name} is down: {self.failure}"
+        return f"{self.settings.name} is not open yet" if self.link is None else None
+
+    @property
     def exit_status(self) -> int:
         """0 if every partition was copied, 1 if the flow was down or a partition in quarantine, 2 if a
         setting is invalid.
@@ -113,6 +120,11 @@ class SupervisedLink:
                 await self._stopping.wait()
         except TimeoutError:
             pass
+
+
+def problem_of(links: Sequence[SupervisedLink]) -> str | None:
+    """Return why not all flows copy, or None if they do."""
+    return "; ".join(problem for link in links if (problem := link.problem) is not None) or None
 
 
 async def run_links(links: Sequence[SupervisedLink], *, until_caught_up: bool) -> int:

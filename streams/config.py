@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from kafka_client import IsolationLevel
 from kafka_client.errors import ConfigError
+from kafka_client.http.address import check_address
 from kafka_client.properties import CLIENT, OF_JAVA, nearest, one_client
 from kafka_client.security.keys import SECURITY_KEYS, is_security_key
 from streams.handlers import ExceptionHandler, log_and_continue, log_and_fail
@@ -208,9 +209,8 @@ class StreamsConfig:
             ("application.server", self.application_server),
             ("http.listener", self.http_listener),
         ):
-            named = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):([0-9]{1,5})", value)
-            if value and (named is None or int(named[2]) > 65_535):
-                raise ConfigError(key, value, "host:port, such as 127.0.0.1:7070")
+            if value:
+                check_address(key, value)
         if self.http_listener.startswith(("0.0.0.0:", "[::]:")) and not self.application_server:
             raise ConfigError(
                 "http.listener", self.http_listener, "with application.server, which others reach it by"

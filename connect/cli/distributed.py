@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from connect.cli.local import find_own_modules
-from connect.cli.worker_process import log_to_stderr, say, worker_settings
+from connect.cli.worker_process import Http, log_to_stderr, say, worker_settings
 from connect.config.rest import RestConfig
 from connect.distributed import DistributedConfig, DistributedService, DistributedWorker
 from connect.errors import ConfigError, MillstreamError
@@ -28,6 +28,7 @@ def distributed(
     override: Annotated[
         list[str] | None, typer.Option("--override", help="a worker setting, key=value; may be repeated")
     ] = None,
+    http: Http = None,
     log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
         LogLevel.WARNING
     ),
@@ -40,7 +41,7 @@ def distributed(
     log_to_stderr(log_level)
     find_own_modules()
     try:
-        settings = worker_settings(worker_file, override)
+        settings = worker_settings(worker_file, override, http)
         failed = asyncio.run(_run(DistributedConfig.parse(settings), RestConfig.parse(settings)))
     except MillstreamError as e:
         typer.echo(f"millstream connect: {e}", err=True)

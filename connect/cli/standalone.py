@@ -23,7 +23,7 @@ import typer
 
 from connect.cli.local import find_own_modules
 from connect.cli.rest_interface import bound_server
-from connect.cli.worker_process import log_to_stderr, say, worker_settings
+from connect.cli.worker_process import Http, log_to_stderr, say, worker_settings
 from connect.config import read_config_file
 from connect.config.rest import RestConfig
 from connect.errors import MillstreamError
@@ -53,6 +53,7 @@ def standalone(
     status_interval: Annotated[
         float, typer.Option(min=0, help="seconds between status lines; 0: only changes")
     ] = 0,
+    http: Http = None,
     log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
         LogLevel.WARNING
     ),
@@ -66,7 +67,7 @@ def standalone(
     log_to_stderr(log_level)
     find_own_modules()
     try:
-        worker = worker_settings(worker_file, override)
+        worker = worker_settings(worker_file, override, http)
         connectors = [read_config_file(path) for path in connector_files or []]
         running = _run(
             WorkerConfig.parse(worker),

@@ -7,12 +7,18 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from connect.config import read_config_file
+from kafka_client.http.address import check_address
 from kafka_client.log_level import LogLevel
+
+Http: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="serve the REST interface there: listeners=http://HOST:PORT"),
+]
 
 
 def log_to_stderr(level: LogLevel) -> None:
@@ -20,12 +26,17 @@ def log_to_stderr(level: LogLevel) -> None:
     logging.basicConfig(level=level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
-def worker_settings(file: Path, overrides: Sequence[str] | None) -> dict[str, Any]:
-    """Return a worker's settings, `key=value` of `overrides` on top of the file's.
+def worker_settings(file: Path, overrides: Sequence[str] | None, http: str | None) -> dict[str, Any]:
+    """Return a worker's settings: those of the file, of `key=value` in `overrides`, and of `--http`.
 
-    Raises ConfigError for a file that cannot be read, typer.BadParameter for an override without `=`.
+    Raises ConfigError for a file that cannot be read or an address that is not host:port, and
+    typer.BadParameter for an override without `=`.
     """
-    return {**read_config_file(file), **dict(map(_pair, overrides or ()))}
+    settings = {**read_config_file(file), **dict(map(_pair, overrides or ()))}
+    if http is not None:
+        check_address("--http", http)
+        settings["listeners"] = f"http://{http}"
+    return settings
 
 
 def say(event: str, **facts: Any) -> None:

@@ -61,6 +61,8 @@ _REFUSED = (400, 404, 409, 415)
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/"): Operation("Version of the worker and id of its Kafka cluster", errors=()),
     ("GET", "/health"): Operation("Health of the worker (KIP-1017)", errors=(500, 503)),
+    ("GET", "/livez"): Operation("Whether the worker's process answers", errors=()),
+    ("GET", "/readyz"): Operation("Whether the worker handles requests", errors=(503,)),
     ("GET", "/metrics"): Operation("Metrics, as Prometheus scrapes them", errors=()),
     ("GET", "/openapi.json"): Operation("This document", errors=()),
     ("GET", "/connectors"): Operation("Names of all connectors", query=_EXPAND, errors=(409,)),

@@ -1,4 +1,4 @@
-"""`/`, `/health`, `/metrics` and `/openapi.json`."""
+"""`/`, `/health`, `/livez`, `/readyz`, `/metrics` and `/openapi.json`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from connect.rest.bodies import json_response
 from connect.rest.openapi import document
 from connect.rest.parts import RestParts
 from connect.rest.routes import Route
+from kafka_client.http.health import health_endpoint, no_problem
 from kafka_client.http.metrics import metrics_endpoint
 
 _STATUS = {"healthy": 200, "starting": 503, "unhealthy": 500}
@@ -25,6 +26,8 @@ class Root:
         routes = [
             Route("/", {"GET": self._info}),
             Route("/health", {"GET": self._health}),
+            Route("/livez", {"GET": health_endpoint(no_problem)}),
+            Route("/readyz", {"GET": health_endpoint(self._readiness)}),
             Route("/openapi.json", {"GET": self._openapi}),
         ]
         if self._parts.registry is not None:
@@ -37,6 +40,11 @@ class Root:
     async def _health(self, request: Request) -> Response:
         health, message = self._parts.service.health()
         return json_response({"status": health, "message": message}, _STATUS[health])
+
+    def _readiness(self) -> str | None:
+        """Return why the worker does not handle requests now, or None if it does."""
+        health, message = self._parts.service.health()
+        return None if health == "healthy" else message
 
     async def _openapi(self, request: Request) -> Response:
         return json_response(document())

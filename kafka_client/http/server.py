@@ -50,6 +50,11 @@ class HttpServer:
         self._socket: socket.socket | None = None
         self._ticking: asyncio.Task[None] | None = None
 
+    @property
+    def address(self) -> str:
+        """The host and port, as in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def bind(self) -> None:
         """Bind and hold the port; connections wait until `start`.
 
@@ -65,7 +70,7 @@ class HttpServer:
         except OSError as error:
             listening.close()
             raise MillstreamError(
-                f"cannot listen on {self.host}:{self.port} for HTTP ({error.strerror}): give another "
+                f"cannot listen on {self.address} for HTTP ({error.strerror}): give another "
                 "host:port, or port 0 for any that is free"
             ) from error
         listening.setblocking(False)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_client.errors import ConfigError
+from kafka_client.http.address import is_address
 from logd.config.connection_limits import ADDRESS_LIMITS
 from logd.config.replication import ReplicationConfig
 from logd.config.setting import (
@@ -82,6 +83,17 @@ class BrokerConfig(ReplicationConfig):
         False,
         "Stop on the request of `millstream broker shutdown`. Identities are not checked: any client that "
         "reaches a listener can stop the broker.",
+    )
+
+    millstream_http_listener: str | None = setting(
+        S,
+        None,
+        "Serve /metrics, /livez and /readyz at this host:port, for Prometheus and a supervisor. Port 0 is "
+        "any free port. Identities are not checked.",
+        nullable=True,
+        allowed=Allowed(
+            check=lambda value: value is None or is_address(value), text="host:port, such as 127.0.0.1:9464"
+        ),
     )
 
     # Topics

@@ -1,10 +1,11 @@
 """The settings of each broker of several on one host, on top of the settings of all.
 
 node.id             node.id, and the next numbers
-listeners           each listener's port, and the next ports; 0 is any free port (advertised.listeners
-likewise) log.dirs            a subdirectory of each directory, named by the node id: DIR/1, DIR/2 broker.rack
-one for all, by default the host's name. Replicas of a partition are placed in as many racks as possible, so
-they only share a host if there are too few hosts
+listeners           each listener's port, and the next ports; 0 is any free port. advertised.listeners and
+                    millstream.http.listener likewise
+log.dirs            a subdirectory of each directory, named by the node id: DIR/1, DIR/2
+broker.rack         one for all, by default the host's name. Replicas of a partition are placed in as many
+                    racks as possible, so they only share a host if there are too few hosts
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_client.errors import ConfigError
+from kafka_client.http.address import next_port
 from logd.config.broker import BrokerConfig
 from logd.config.listeners import shifted
 from logd.storage.names import META_PROPERTIES
@@ -53,6 +55,8 @@ def _own(config: BrokerConfig, number: int) -> Iterator[tuple[str, str]]:
     yield "listeners", shifted("listeners", config.listeners, number)
     if config.advertised_listeners:
         yield "advertised.listeners", shifted("advertised.listeners", config.advertised_listeners, number)
+    if config.millstream_http_listener:
+        yield "millstream.http.listener", next_port(config.millstream_http_listener, number)
 
 
 def _check_directories(config: BrokerConfig) -> None:

@@ -9,11 +9,13 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from kafka_client.http.errors import EXCEPTION_HANDLERS, error_response
+from kafka_client.http.health import health_endpoint
 from kafka_client.http.metrics import metrics_endpoint
 from kafka_client.http.server import HttpServer
 from streams.errors import InvalidStateStore, UnknownStateStore
 from streams.http.application import Application
 from streams.http.forwarding import INSTANCE_OF, Forwarding
+from streams.http.health import liveness, readiness
 from streams.http.overview import Overview
 from streams.http.queries import Queries
 from streams.http.text import BadRequest
@@ -73,6 +75,8 @@ def _starlette(app: Application, forwarding: Forwarding) -> Starlette:
         "/topology": overview.topology,
         "/metadata": overview.metadata,
         "/metrics": metrics_endpoint(app.registry),
+        "/livez": health_endpoint(lambda: liveness(app)),
+        "/readyz": health_endpoint(lambda: readiness(app)),
         "/stores": queries.stores,
         "/stores/{name}": queries.scan,
         "/stores/{name}/{key:path}": queries.key,

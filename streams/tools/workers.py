@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from kafka_client.http.address import next_port
 from streams.config import StreamsConfig
 
 FAILED = 1
@@ -34,18 +35,12 @@ def config_of(config: StreamsConfig, worker: int) -> StreamsConfig:
     instance = config.group_instance_id
     return replace(
         config,
-        application_server=_port_on(config.application_server, worker),
-        http_listener=_port_on(config.http_listener, worker),
+        application_server=next_port(config.application_server, worker),
+        http_listener=next_port(config.http_listener, worker),
         state_dir=str(Path(config.state_dir) / f"worker-{worker}"),
         client_id=client_id,
         group_instance_id=None if instance is None else f"{instance}-{worker}",
     )
-
-
-def _port_on(address: str, worker: int) -> str:
-    """Return the worker's host:port; port 0, which means any free port, stays."""
-    host, _, port = address.rpartition(":")
-    return f"{host}:{int(port) + worker}" if port not in ("", "0") else address
 
 
 def run_workers(count: int, work: Callable[[int, int], int]) -> int:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from mirror.config import parse_links
@@ -18,7 +19,7 @@ from tests.mirror.test_kill import target_ends
 from tests.support.depth import deep
 from tests.support.logd_process import LogdProcess
 from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.support.waiting import until, wait_for
 
 NewName = Callable[[], str]
 
@@ -95,6 +96,32 @@ def test_a_stop_with_a_flow_down_says_so_by_its_status(pair: Pair, new_name: New
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 1, output
     assert "dc0->dc2: down" in output
+
+
+def test_metrics_and_health_of_a_process_with_a_flow_down(
+    pair: Pair, new_name: NewName, tmp_path: Path
+) -> None:
+    topic, url = new_name(), f"http://127.0.0.1:{free_port()}"
+    asyncio.run(pair.create(topic))
+    process = start(tmp_path, with_third(pair, topic, free_port()), "--http", url.removeprefix("http://"))
+
+    def answer(path: str) -> httpx.Response:
+        assert process.poll() is None
+        try:
+            return httpx.get(url + path, trust_env=False, timeout=20)
+        except httpx.ConnectError:
+            return httpx.Response(0, text="")
+
+    try:
+        # Both flows are not open at first. Then only one is.
+        wait_for(lambda: answer("/readyz").text.count("->") == 1, 60)
+        assert (answer("/readyz").status_code, answer("/livez").status_code) == (503, 200)
+        assert "dc0->dc2 is" in answer("/readyz").json()["message"]
+        assert 'millstream_mirror_link_quarantined_partitions{source="dc1"' in answer("/metrics").text
+    finally:
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, output
 
 
 @deep

@@ -260,10 +260,14 @@ async def test_workers_requests_are_passed_with_their_signature(
 async def test_health(opened: Opening, service: FakeService) -> None:
     async with opened() as client:
         assert (await client.get("/health")).json()["status"] == "healthy"
+        assert (await client.get("/readyz")).json() == {"status": "ok"}
         service.state = ("starting", "soon")
         assert (await client.get("/health")).status_code == 503
+        assert (await client.get("/readyz")).json() == {"error_code": 503, "message": "soon"}
         service.state = ("unhealthy", "stuck")
         assert (await client.get("/health")).status_code == 500
+        assert (await client.get("/readyz")).status_code == 503
+        assert (await client.get("/livez")).status_code == 200
         assert (await client.get("/")).json() == {"version": "4.4.0", "commit": "c", "kafka_cluster_id": "k"}
 
 

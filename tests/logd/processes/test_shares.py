@@ -34,6 +34,7 @@ def test_each_has_its_own(tmp_path: Path) -> None:
         listeners="PLAINTEXT://127.0.0.1:9092,INNER://[::1]:9192",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INNER:PLAINTEXT",
         advertised_listeners="PLAINTEXT://kafka.example:19092",
+        millstream_http_listener="127.0.0.1:9464",
     )
     rack = socket.gethostname()
     assert first == {
@@ -42,6 +43,7 @@ def test_each_has_its_own(tmp_path: Path) -> None:
         "log.dirs": f"{tmp_path}/a/4,{tmp_path}/b/4",
         "listeners": "PLAINTEXT://127.0.0.1:9092,INNER://[::1]:9192",
         "advertised.listeners": "PLAINTEXT://kafka.example:19092",
+        "millstream.http.listener": "127.0.0.1:9464",
     }
     assert second == {
         "node.id": "5",
@@ -49,6 +51,7 @@ def test_each_has_its_own(tmp_path: Path) -> None:
         "log.dirs": f"{tmp_path}/a/5,{tmp_path}/b/5",
         "listeners": "PLAINTEXT://127.0.0.1:9093,INNER://[::1]:9193",
         "advertised.listeners": "PLAINTEXT://kafka.example:19093",
+        "millstream.http.listener": "127.0.0.1:9465",
     }
 
 

@@ -21,8 +21,10 @@ from streams import KafkaStreams, Materialized, StreamsBuilder
 from streams.config import StreamsConfig
 from streams.errors import InvalidStateStore
 from streams.http import forwarding
+from streams.http.health import liveness, readiness
 from streams.http.text import BadRequest, place, read_key, read_number, read_place, to_json
 from streams.queries import HostInfo
+from streams.runtime.status import State
 from streams.serdes import serde_for
 from streams.tools.workers import config_of
 from tests.streams.queries.test_queries import counting, send
@@ -63,6 +65,7 @@ async def test_the_view_tells_how_the_application_is(
         assert f"<h1>{name}: RUNNING</h1>" in page.text
         assert "<svg" in page.text
         assert not re.search(r"""\b(src|href)\s*=|url\((?!#)|@import|<script|<link""", page.text)
+        assert [(await http.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 200]
         status = (await http.get("/status")).json()
         assert status["state"] == "RUNNING"
         assert status["host"] == str(app.host)
@@ -262,6 +265,22 @@ def test_places_are_read_back() -> None:
     assert read_place(place(3, b"\xff\xfe\x00")) == (3, b"\xff\xfe\x00")
     assert read_place(place(3, None)) == (3, None)
     assert read_number("limit", None, 7, least=1, most=9) == 7
+
+
+def test_an_application_is_live_unless_it_has_failed_and_ready_while_it_runs() -> None:
+    def problems(state: State) -> tuple[bool, bool]:
+        app: Any = SimpleNamespace(state=state)
+        return liveness(app) is None, readiness(app) is None
+
+    assert {state: problems(state) for state in State} == {
+        State.CREATED: (True, False),
+        State.REBALANCING: (True, False),
+        State.RUNNING: (True, True),
+        State.PENDING_SHUTDOWN: (True, False),
+        State.NOT_RUNNING: (False, False),
+        State.PENDING_ERROR: (False, False),
+        State.ERROR: (False, False),
+    }
 
 
 def test_each_worker_has_a_port_of_its_own() -> None:
