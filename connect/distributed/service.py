@@ -13,8 +13,8 @@ from connect.group import Unit
 from connect.group.units import CONNECTOR
 from connect.herder import RestartRequest, TargetState
 from connect.herder.config_state import Properties
-from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.service import Document, HerderService, own_version, set_logger_level, type_of
+from connect.runtime.stage import request_stage
 from connect.stores import ConfigRecord, OffsetStore, StoredStatus
 from connect.stores.config_records import LOGGER, RESTART
 from kafka_client import Admin
@@ -27,7 +27,7 @@ class DistributedService(HerderService):
     """The requests to a worker of a group; the leader makes the changes."""
 
     def __init__(self, worker: DistributedWorker) -> None:
-        super().__init__(worker.config, worker.herder)
+        super().__init__(worker.config, worker.herder, worker.configs)
         self._worker = worker
 
     def health(self) -> tuple[Literal["starting", "healthy", "unhealthy"], str]:
@@ -69,6 +69,7 @@ class DistributedService(HerderService):
         await self._check_changing()
         self._config(name)
         plan = self._restart_plan(name, include_tasks=include_tasks, only_failed=only_failed)
+        request_stage().enter(f"writing restart request for connector {name} to the config topic")
         request = RestartRequest(name, only_failed=only_failed, include_tasks=include_tasks)
         await self._write([(RESTART + name, request.value())])
         return dict(plan.status)
@@ -77,7 +78,7 @@ class DistributedService(HerderService):
         """Start, pause or stop a connector; a stop is the leader's, since it removes the tasks."""
         if target is TargetState.STOPPED:
             await self._check_changing()
-        await self._write(self._herder.set_target(name, target))
+        await super().set_target(name, target)
 
     def connector_topics(self, name: str) -> list[str]:
         """Return the topics that the connector has used since its last reset (KIP-558)."""
@@ -102,6 +103,8 @@ class DistributedService(HerderService):
         self._check_signed(headers, body)
         self._check_leader()
         self._config(name)
+        count = len(configs)
+        request_stage().enter(f"writing {count} task configs for connector {name} to the config topic")
         await self._write(self._herder.put_plan(name, configs))
 
     async def fence_zombies(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
@@ -125,6 +128,7 @@ class DistributedService(HerderService):
 
     async def _check_changing(self) -> None:
         """Return if this worker may make changes now, after a rebalance if one is under way."""
+        request_stage().enter("ensuring membership in the cluster")
         try:
             async with asyncio.timeout(_STABLE_SECONDS):
                 await self._worker.group.stable()
@@ -141,6 +145,7 @@ class DistributedService(HerderService):
 
     async def _check_owning(self, unit: Unit) -> None:
         """Return if a unit is this worker's; otherwise raise NotLeader with the address of who knows more."""
+        request_stage().enter("ensuring membership in the cluster")
         try:
             async with asyncio.timeout(_STABLE_SECONDS):
                 await self._worker.group.stable()
@@ -165,9 +170,6 @@ class DistributedService(HerderService):
         if self._worker.group.is_signed:
             key = self._herder.config.session_key
             verify(key, self._worker.config.inter_worker_verification_algorithms, headers, body)
-
-    def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
-        return self._worker.check(raw)
 
     async def _write(self, records: Iterable[ConfigRecord]) -> None:
         await self._worker.write(records)

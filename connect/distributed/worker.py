@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -34,9 +34,9 @@ from connect.group.load_report import LoadReport
 from connect.herder import Herder, RestartRequest, Runs
 from connect.herder.config_state import Properties
 from connect.herder.restart_plan import RestartPlan
+from connect.runtime.checked_configs import CheckedConfigs
 from connect.runtime.clients import Clients
-from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
-from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.connector import WorkerConnector
 from connect.runtime.exactly_once_batch_task import exactly_once_task
 from connect.runtime.isolation.messages import PluginPlace
 from connect.runtime.isolation.process_task import ProcessTask
@@ -47,6 +47,7 @@ from connect.runtime.service import set_logger_level
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.worker_keys import tell_unused
 from connect.runtime.worker_metrics import DOMAIN, WorkerMetrics
+from connect.runtime.worker_parts import Startings, WorkerParts
 from connect.stores import (
     ConfigRecord,
     ConfigTopic,
@@ -105,7 +106,7 @@ class DistributedWorker:
         )
         self._connectors: dict[str, WorkerConnector] = {}
         self._tasks: dict[str, WorkerConnector] = {}
-        self._checked: dict[str, CheckedConfig] = {}
+        self.configs = CheckedConfigs(config)
         self._startings = Startings()
         self._meter = LoadMeter()
         self._closing = AsyncExitStack()
@@ -198,7 +199,7 @@ class DistributedWorker:
         """Bring what runs to what should run, in the background."""
         PLUGIN_PATH.rescan()  # other workers may have upgraded what comes here now
         running = {*self._connectors, *self._tasks}
-        self._checked = {name: each for name, each in self._checked.items() if name in running}
+        self.configs.retain(running)
         for name in {*self._local.names(), *running}:
             self._reconcile(name)
 
@@ -294,16 +295,9 @@ class DistributedWorker:
     def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
         """Start some tasks of this worker's, or the connector itself, again. Raises NotFound."""
         reload_plugins()  # there may be another version of the connector's plugin by now
-        self._checked.pop(name, None)
+        self.configs.forget(name)
         self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
-
-    def check(self, raw: Mapping[str, str]) -> CheckedConfig:
-        """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
-        name = str(raw.get("name"))
-        if name not in self._checked or self._checked[name].config != raw:
-            self._checked[name] = check_config(self.config, raw)
-        return self._checked[name]
 
     def _read(self, records: Sequence[ConfigRecord]) -> None:
         """Take records that were read from the config topic."""
@@ -365,7 +359,7 @@ class DistributedWorker:
                 existing.reconcile(existing.checked, runs)
             return
         try:
-            checked = self.check(self.herder.config.connectors[name])
+            checked = self.configs.check(self.herder.config.connectors[name])
         except Exception as e:
             self._refuse(name, runs, e)
             if existing is not None:

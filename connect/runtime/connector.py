@@ -14,67 +14,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from connect.errors import ConfigError
 from connect.herder import ConnectorRun, Runs, TargetState, TaskRun
 from connect.herder.config_state import Properties
 from connect.runtime import abandoned
 from connect.runtime.abandoned import AbandonedCalls
 from connect.runtime.auto_restart import AutoRestart, RestartPolicy
 from connect.runtime.calls import PluginCalls
-from connect.runtime.clients import Clients
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.connector_runner import ConnectorRunner
-from connect.runtime.isolation.isolation_check import is_isolated
-from connect.runtime.isolation.messages import PluginPlace
-from connect.runtime.isolation.process_task import ProcessTask, process_place
-from connect.runtime.plugin_task import NewSourceTask, make_plugin_task
+from connect.runtime.stage import Stage
 from connect.runtime.states import State, Status
-from connect.runtime.task import TaskSetting, WorkerTask
-from connect.runtime.task_metrics import Startups
-from connect.runtime.tasks_max import TasksMax
-from connect.runtime.unmade_task import UnmadeTask
-from connect.runtime.worker_config import WorkerConfig
-from connect.stores import OffsetStore
-from kafka_client import Admin
+from connect.runtime.task import WorkerTask
+from connect.runtime.task_maker import TaskMaker
+from connect.runtime.worker_parts import WorkerParts
 from kafka_client.metrics.metrics import Values
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Startings:
-    """Counts of the starts of a worker's connectors and tasks."""
-
-    connectors: Startups = field(default_factory=Startups)
-    tasks: Startups = field(default_factory=Startups)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerParts:
-    """The parts of a worker that its connectors use."""
-
-    worker_id: str
-    config: WorkerConfig
-    clients: Clients
-    store: OffsetStore
-    on_change: Callable[[], None]
-    on_plan: Callable[[str, Sequence[Properties]], None]
-    """Called with a connector's name and its task configs after each plan."""
-    startings: Startings = field(default_factory=Startings)
-    new_source_task: NewSourceTask | None = None
-    """Makes source tasks with other stores or with transactions; gets the task's `on_change`, too."""
-    new_process_task: Callable[[TaskSetting, PluginPlace | None, Callable[[], None]], WorkerTask] | None = (
-        None
-    )
-    """Makes tasks in processes of their own, likewise."""
-    note_topic: Callable[[str, int, str], None] = lambda connector, task, topic: None
-    """Called with connector, task number and topic when a task uses a topic (KIP-558)."""
 
 
 @dataclass(slots=True)
@@ -110,6 +70,12 @@ class WorkerConnector:
         self._settled = asyncio.Event()
         self._stepped = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
+        self._stage: Stage | None = None
+
+    @property
+    def stage(self) -> Stage | None:
+        """The step that is being taken; None if everything is settled."""
+        return self._stage
 
     @property
     def name(self) -> str:
@@ -211,6 +177,7 @@ class WorkerConnector:
                 except Exception as e:
                     self._fail(e)
                 finally:
+                    self._stage = None
                     self._stepped.set()
             self._settled.set()
             if self._runs.is_empty:
@@ -233,10 +200,15 @@ class WorkerConnector:
         is_due = connector is not None and (self._is_plan_due or self._planned_with != connector.config)
         if is_due and self._runner is not None and connector is not None:
             return self._plan(self._runner, connector.config)
+        new: dict[int, TaskRun] = {}
         for number, run in runs.tasks.items():
-            if number not in self._tasks:
-                self._start_task(number, run)
-            self._set_target(self._tasks[number], run)
+            running = self._tasks.get(number)
+            if running is None or running.is_stopped:
+                new[number] = run
+            else:
+                self._set_target(running, run)
+        if new:
+            return self._start_tasks(new)
         return self._restart_failed(due) if (due := self._tasks_to_restart()) else None
 
     def _tasks_to_restart(self) -> list[int]:
@@ -281,6 +253,7 @@ class WorkerConnector:
 
     async def _stop_tasks(self, numbers: Sequence[int]) -> None:
         """Stop tasks, all at the same time. At the connector's end they are kept for the last report."""
+        self._stage = Stage(f"stopping {len(numbers)} tasks for connector {self.name}")
         await asyncio.gather(*(self._tasks[number].task.stop() for number in numbers))
         self._abandoned.add(self._tasks[number].task.calls for number in numbers)
         for number in numbers:
@@ -291,6 +264,7 @@ class WorkerConnector:
             self._tasks = {n: each for n, each in self._tasks.items() if not each.is_stopped}
 
     async def _stop_connector(self, runner: ConnectorRunner) -> None:
+        self._stage = Stage(f"stopping connector {self.name}")
         await runner.stop(self._grace_seconds)
         self._abandoned.add([runner.calls])
         self._runner = None
@@ -303,6 +277,7 @@ class WorkerConnector:
     async def _start_connector(self, run: ConnectorRun) -> None:
         """Start the plugin's connector. An error is not raised: it fails `status`."""
         self._failed_run = None
+        self._stage = Stage("starting the connector")
         runner = ConnectorRunner(self.checked, run, self._wake_for_plan, self._parts.config.providers)
         startups = self._parts.startings.connectors
         try:
@@ -324,6 +299,7 @@ class WorkerConnector:
 
     async def _plan(self, runner: ConnectorRunner, config: Properties) -> None:
         """Have the tasks planned. An error is not raised: it fails `status`, and the tasks stay."""
+        self._stage = Stage(f"generating task configs for connector {self.name}")
         self._is_plan_due = False
         self._planned_with = config
         try:
@@ -336,7 +312,7 @@ class WorkerConnector:
         except Exception as e:
             self._fail(e)
 
-    async def _call_while(self, is_wanted: Callable[[], bool], call: Coroutine[Any, Any, T]) -> T:
+    async def _call_while(self, is_wanted: Callable[[], bool], call: Awaitable[T]) -> T:
         """Return the result of a plugin's call.
 
         Raises _Superseded if the call has not returned some time after `is_wanted` returned False.
@@ -358,12 +334,27 @@ class WorkerConnector:
         finally:
             calling.cancel()
 
-    def _start_task(self, number: int, run: TaskRun) -> None:
+    async def _start_tasks(self, runs: Mapping[int, TaskRun]) -> None:
+        """Start tasks. One whose constructor hangs keeps the others from nothing."""
+        self._stage = Stage(f"starting {len(runs)} tasks for connector {self.name}")
+        makers = {number: TaskMaker(self._parts, self.checked, number, self._task_changed) for number in runs}
+        starting = asyncio.gather(*(self._start_task(maker, runs[n]) for n, maker in makers.items()))
+        try:
+            await self._call_while(
+                lambda: all(run.continues(self._runs.tasks.get(n)) for n, run in runs.items()), starting
+            )
+        finally:
+            for maker in makers.values():
+                maker.calls.close()
+            self._abandoned.add(maker.calls for maker in makers.values())
+
+    async def _start_task(self, maker: TaskMaker, run: TaskRun) -> None:
+        number = maker.number
         if number not in self._restarts:
             self._restarts[number] = AutoRestart(RestartPolicy.of(run.connector_config))
-        task = self._make_task(number, run)
+        task = await maker.make(run, self.check_abandoned)
         self._tasks[number] = _RunningTask(run, task)
-        self._set_target(self._tasks[number], run)
+        self._set_target(self._tasks[number], self._runs.tasks.get(number, run))
         task.launch()
 
     def _set_target(self, running: _RunningTask, run: TaskRun) -> None:
@@ -392,48 +383,6 @@ class WorkerConnector:
         _log.error("%s failed: %r", self.name, error)
         self._failed_run = self._runs.connector
         self.status.fail(error)
-
-    def _make_task(self, number: int, run: TaskRun) -> WorkerTask:
-        resolve, on_change = self._parts.config.providers.resolve, self._task_changed
-        try:
-            setting = self._setting(number, resolve(run.config), resolve(run.connector_config))
-        except ConfigError as e:  # of a variable
-            return UnmadeTask(self._setting(number, {}, {}), e, on_change=on_change)
-        try:
-            self.check_abandoned()
-            TasksMax.of(setting.connector_config).check(self.name, run.task_count)
-            if is_isolated(setting.worker, setting.connector_config):
-                place = process_place(self.checked.plugin)
-                if self._parts.new_process_task is not None:
-                    return self._parts.new_process_task(setting, place, on_change)
-                return ProcessTask(setting, self._parts.store, place=place, on_change=on_change)
-            return make_plugin_task(
-                setting,
-                self.checked.plugin,
-                self._parts.store,
-                on_change=on_change,
-                new_source_task=self._parts.new_source_task,
-            )
-        except Exception as e:
-            return UnmadeTask(setting, e, on_change=on_change)
-
-    def _setting(
-        self, number: int, config: Mapping[str, str], connector_config: Mapping[str, str]
-    ) -> TaskSetting:
-        parts = self._parts
-        client = parts.clients.of(self.type, connector_config)
-        return TaskSetting(
-            connector=self.name,
-            task_id=number,
-            config=config,
-            connector_config=connector_config,
-            worker=parts.config,
-            client=client,
-            admin=Admin(parts.clients.admin(connector_config)),
-            dead_letter_client=parts.clients.dead_letters(connector_config) if self.type == "sink" else None,
-            startups=parts.startings.tasks,
-            note_topic=partial(parts.note_topic, self.name, number),
-        )
 
     @property
     def _grace_seconds(self) -> float:

@@ -38,17 +38,18 @@ def source_task(
 def make_plugin_task(
     setting: TaskSetting,
     plugin: ConnectorClass,
+    task: object,
     store: OffsetStore,
     *,
     on_change: Callable[[], None],
     new_source_task: NewSourceTask | None = None,
 ) -> WorkerTask:
-    """Return a task of the connector class `plugin`, to be launched in this process.
+    """Return the worker's task that runs `task`, an object of `plugin.task_class`, in this process.
 
     `new_source_task` makes a source's task, if it is not to be a plain `source_task`.
-    Raises what the plugin raises, and ConfigError if its task is not of the connector's kind.
+    Raises ConfigError if the plugin's task is not of the connector's kind.
     """
-    role, task = connector_type(plugin), plugin.task_class()
+    role = connector_type(plugin)
     made: WorkerTask
     match role, task:
         case "source", SourceTask() | BatchSourceTask() if new_source_task is not None:

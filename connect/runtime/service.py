@@ -18,8 +18,8 @@ from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
 from connect.herder.restart_plan import RestartPlan
 from connect.runtime.calls import PluginCalls
+from connect.runtime.checked_configs import CheckedConfigs
 from connect.runtime.client_settings import group_id
-from connect.runtime.connector_check import CheckedConfig, check_config
 from connect.runtime.connector_offsets import (
     SourceOffsets,
     alter_sink_offsets,
@@ -32,6 +32,7 @@ from connect.runtime.connector_offsets import (
     source_offsets,
 )
 from connect.runtime.plugins import connector_class, connector_type, named_version
+from connect.runtime.stage import request_stage
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import ConfigRecord, OffsetStore
 from kafka_client import Admin
@@ -42,9 +43,10 @@ Document: TypeAlias = dict[str, Any]
 class HerderService(ABC):
     """Requests about connectors, by what a herder knows of them."""
 
-    def __init__(self, config: WorkerConfig, herder: Herder) -> None:
+    def __init__(self, config: WorkerConfig, herder: Herder, configs: CheckedConfigs) -> None:
         self._worker_config = config
         self._herder = herder
+        self._configs = configs
 
     @abstractmethod
     async def _check_changing(self) -> None:
@@ -65,10 +67,6 @@ class HerderService(ABC):
     @abstractmethod
     def _admin(self, config: Properties) -> Admin:
         """Return an admin client for a connector's group; `config` has the values of its variables."""
-
-    def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
-        """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
-        return check_config(self._worker_config, raw)
 
     # --- reading ---
 
@@ -132,10 +130,14 @@ class HerderService(ABC):
     async def delete_connector(self, name: str) -> None:
         """Delete a connector."""
         await self._check_changing()
+        request_stage().enter(f"removing the config for connector {name} from the config topic")
         await self._write(self._herder.delete_connector(name))
 
     async def set_target(self, name: str, target: TargetState) -> None:
         """Start, pause or stop a connector."""
+        request_stage().enter(
+            f"writing the {target.value} target state for connector {name} to the config topic"
+        )
         await self._write(self._herder.set_target(name, target))
 
     async def connector_offsets(self, name: str) -> Document:
@@ -168,7 +170,10 @@ class HerderService(ABC):
         set_logger_level(logger, level)
 
     async def _put(self, name: str, raw: Mapping[str, str], target: TargetState | None) -> Document:
-        checked = self._check({**raw, "name": name})
+        stage = request_stage()
+        stage.enter("validating connector configuration")
+        checked = await self._configs.check_in_thread({**raw, "name": name})
+        stage.enter(f"writing a config for connector {name} to the config topic")
         await self._write(self._herder.put_connector(name, checked.config, target))
         if name not in self._herder.config.connectors:  # deleted meanwhile, by another request
             return {"name": name, "config": dict(checked.config), "tasks": [], "type": checked.type}
@@ -185,6 +190,7 @@ class HerderService(ABC):
 
     async def _ask_plugin(self, name: str, config: Properties, offsets: Any) -> bool | None:
         """Call the plugin's `alter_offsets` on a connector that is not started."""
+        request_stage().enter(f"modifying offsets for connector {name}")
         calls = PluginCalls(f"{name}-offsets")
         try:
             resolved = self._worker_config.providers.resolve(config)

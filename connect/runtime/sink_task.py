@@ -104,8 +104,12 @@ class WorkerSinkTask(WorkerTask):
 
     async def _start(self) -> None:
         setting = self.setting
-        conversion = Conversion.configured(setting.worker, setting.connector_config)
-        self._transforms = TransformChain.configured(setting.connector_config)
+        conversion: Conversion = await self._wait_for(
+            self._calls.call(Conversion.configured, setting.worker, setting.connector_config)
+        )
+        self._transforms = await self._wait_for(
+            self._calls.call(TransformChain.configured, setting.connector_config)
+        )
         sink = SinkConfig.parse(setting.connector_config)
         self._part_records = put_records_max(setting.worker.raw, setting.connector_config) or _PART_RECORDS
         self._part_bytes = sink.put_max_bytes

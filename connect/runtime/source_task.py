@@ -51,6 +51,7 @@ class WorkerSourceTask(WorkerTask):
     """A worker's task that runs a `SourceTask`."""
 
     _SENDER: ClassVar[type[SourceSender]] = SourceSender
+    _CALLS_HAVE_FLUSH_TIME: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class WorkerSourceTask(WorkerTask):
 
     async def _start(self) -> None:
         setting = self.setting
-        is_followed = self._prepare_rows()
+        is_followed: bool = await self._wait_for(self._calls.call(self._prepare_rows))
         self._producer = self._new_producer()
         source = SourceConfig.parse(setting.connector_config)
         dead_letters = await self._dead_letters(source)

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from connect.errors import BadRequest, NotFound
 from connect.herder.config_state import Properties
 from connect.herder.herder import ConfigRecord
-from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.connector_offsets import not_stopped
 from connect.runtime.service import Document, HerderService, own_version
 from connect.runtime.worker import Worker
@@ -22,11 +21,17 @@ class StandaloneService(HerderService):
     """The requests to a standalone worker, which is its own leader."""
 
     def __init__(self, worker: Worker) -> None:
-        super().__init__(worker.config, worker.herder)
+        super().__init__(worker.config, worker.herder, worker.configs)
         self._worker = worker
+        self.is_ready = True
+        """False while the connectors of the command line are started."""
 
     def health(self) -> tuple[Literal["starting", "healthy", "unhealthy"], str]:
-        """Return the worker's health: it is healthy once it is started."""
+        """Return the worker's health: it is healthy once it has started its connectors (KIP-1017)."""
+        if not self.is_ready:
+            stage = self._worker.stage
+            details = "" if stage is None else f" {stage.summary()}"
+            return "starting", f"Worker is still starting up.{details}"
         return "healthy", "Worker has completed startup and is ready to handle requests."
 
     def server_info(self) -> Document:
@@ -89,9 +94,6 @@ class StandaloneService(HerderService):
 
     async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""
-
-    def _check(self, raw: Mapping[str, str]) -> CheckedConfig:
-        return self._worker.check(raw)
 
     async def _write(self, records: Iterable[ConfigRecord]) -> None:
         await self._worker.write(records)

@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from connect.config import ErrorsConfig
 from connect.errors import ConnectError
@@ -68,6 +68,9 @@ class TaskSetting:
 
 class WorkerTask(ABC):
     """A running task of a plugin. Call `launch()`, then `stop()`; in between, `pause()` and `resume()`."""
+
+    _CALLS_HAVE_FLUSH_TIME: ClassVar[bool] = False
+    """True if a stop waits `offset.flush.timeout.ms` longer for a plugin's call, as it is part of a flush."""
 
     def __init__(self, setting: TaskSetting, *, on_change: Callable[[], None] = lambda: None) -> None:
         self.setting = setting
@@ -144,20 +147,28 @@ class WorkerTask(ABC):
         await asyncio.wait({self._life})
 
     async def stop(self) -> None:
-        """Stop the task; it flushes and commits unless it failed. A task that takes too long is abandoned."""
+        """Stop the task; it flushes and commits unless it failed. A task that takes too long is abandoned.
+
+        The plugin's calls have `task.shutdown.graceful.timeout.ms`. The worker's own flush and commit have
+        `offset.flush.timeout.ms` more.
+        """
         self._ending.set()
         self._unpaused.set()
         if self._life is None:
             return
         worker = self.setting.worker
-        grace = (worker.task_shutdown_graceful_timeout_ms + worker.offset_flush_timeout_ms) / 1000
-        _, late = await asyncio.wait({self._life}, timeout=grace)
+        seconds = worker.task_shutdown_graceful_timeout_ms / 1000
+        _, late = await asyncio.wait({self._life}, timeout=seconds)
+        if late and (self._CALLS_HAVE_FLUSH_TIME or not self._calls.statistics()["calls"]):
+            more = worker.offset_flush_timeout_ms / 1000
+            seconds += more
+            _, late = await asyncio.wait({self._life}, timeout=more)
         if late:
             _log.warning("%s does not stop; it is abandoned", self._life.get_name())
             self._calls.close()  # no call may queue after the one that does not return
             self._life.cancel()
             await asyncio.wait(late, timeout=_ABANDON_SECONDS)
-            self.status.fail(ConnectError(f"did not stop within {grace:g} s, and was abandoned"))
+            self.status.fail(ConnectError(f"did not stop within {seconds:g} s, and was abandoned"))
 
     def pause(self) -> None:
         """Stop taking records, keeping resources."""

@@ -18,19 +18,21 @@ from connect.errors import ConfigError, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
 from connect.herder.herder import ConfigRecord
+from connect.runtime.checked_configs import CheckedConfigs
 from connect.runtime.client_settings import group_id
 from connect.runtime.clients import Clients
-from connect.runtime.connector import Startings, WorkerConnector, WorkerParts
-from connect.runtime.connector_check import CheckedConfig, check_config
+from connect.runtime.connector import WorkerConnector
 from connect.runtime.isolation.process_task import ProcessTask
 from connect.runtime.plugins import reload_plugins
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
+from connect.runtime.stage import Stage, request_stage
 from connect.runtime.states import State
 from connect.runtime.topics_regex import matches
 from connect.runtime.worker_config import WorkerConfig
 from connect.runtime.worker_keys import tell_unused
 from connect.runtime.worker_metrics import WorkerMetrics
+from connect.runtime.worker_parts import Startings, WorkerParts
 from connect.stores import FileOffsetStore, OffsetStore
 from kafka_client import Admin, TopicPartition
 from kafka_client.errors import BROKER_AWAY
@@ -68,8 +70,7 @@ class Worker:
         """The connectors' configs and targets, in memory."""
         self.topics: dict[str, set[str]] = {}
         """The topics that each connector has used (KIP-558)."""
-        self._checked: dict[str, CheckedConfig] = {}
-        """The last config of each connector that passed the check."""
+        self.configs = CheckedConfigs(config)
         self._startings = Startings()
         self._registrations = ExitStack()
         """Removes this worker's metrics from the registry."""
@@ -114,30 +115,37 @@ class Worker:
 
         Raises ConfigError or NotFound for an invalid config; later failures are in its status.
         """
-        checked = self.check(raw)
-        name = checked.name
-        if name in self._connectors:
-            raise ConfigError("name", name, "is the name of another connector already")
-        await self.write(self.herder.put_connector(name, checked.config))
+        (name,) = await self.start_connectors([raw])
         return name
 
-    def check(self, raw: Mapping[str, Any]) -> CheckedConfig:
-        """Return the checked config. Raises ConfigError or NotFound if it is not valid."""
-        name = str(raw.get("name"))
-        if name not in self._checked or self._checked[name].config != raw:
-            self._checked[name] = check_config(self.config, raw)
-        return self._checked[name]
+    async def start_connectors(self, raws: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Start connectors, as `start_connector` does. One that hangs keeps the others from nothing."""
+        names: list[str] = []
+        for raw in raws:
+            checked = await self.configs.check_in_thread(raw)
+            if checked.name in self._connectors:
+                raise ConfigError("name", checked.name, "is the name of another connector already")
+            self._apply(self.herder.put_connector(checked.name, checked.config))
+            names.append(checked.name)
+        await self._settled(*names)
+        return names
+
+    @property
+    def stage(self) -> Stage | None:
+        """The step that a connector's start or change waits for; None if everything is settled."""
+        return _first_stage(self._connectors.values())
 
     async def write(self, records: Iterable[ConfigRecord]) -> None:
         """Apply records of the herder's, and wait until everything runs as it should or has failed."""
-        changed = self._apply(records)
-        await asyncio.gather(*(self._connectors[name].settled() for name in changed))
+        await self._settled(*self._apply(records))
 
     async def delete_connector(self, name: str) -> None:
         """Stop and remove a connector. Its offsets remain stored. Raises NotFound if there is none."""
         self._apply(self.herder.delete_connector(name))
+        self._follow_stage(self._connectors[name])
         await self._connectors[name].close()
-        del self._connectors[name], self._checked[name]
+        del self._connectors[name]
+        self.configs.forget(name)
         self.topics.pop(name, None)
 
     async def restart_connector(self, name: str) -> None:
@@ -154,7 +162,7 @@ class Worker:
         await self._upgrade(name)
         self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
-        await self._connectors[name].settled()
+        await self._settled(name)
 
     async def restart_task(self, name: str, task_id: int) -> None:
         """Stop one task and start it again from its committed offsets, for example after a failure.
@@ -166,7 +174,7 @@ class Worker:
         await self._upgrade(name)
         self.herder.restart(name, [task_id], connector=False)
         self._reconcile(name)
-        await connector.settled()
+        await self._settled(name)
         connector.check_abandoned()
 
     async def _upgrade(self, name: str) -> None:
@@ -176,7 +184,17 @@ class Worker:
         """
         await asyncio.to_thread(reload_plugins)
         if name in self.herder.config.connectors:
-            self._checked[name] = check_config(self.config, self.herder.config.connectors[name])
+            self.configs.forget(name)
+            await self.configs.check_in_thread(self.herder.config.connectors[name])
+
+    async def _settled(self, *names: str) -> None:
+        connectors = [self._connectors[name] for name in names]
+        self._follow_stage(*connectors)
+        await asyncio.gather(*(connector.settled() for connector in connectors))
+
+    def _follow_stage(self, *connectors: WorkerConnector) -> None:
+        """Have the steps of connectors be the stage of the present request."""
+        request_stage().follow(lambda: _first_stage(connectors))
 
     def pause_connector(self, name: str) -> None:
         """Pause a connector and its tasks, until it is resumed; the tasks keep their resources."""
@@ -260,7 +278,7 @@ class Worker:
             if connector is not None:
                 connector.reconcile(connector.checked, runs)
             return
-        checked = self.check(runs.connector.config)
+        checked = self.configs.check(runs.connector.config)
         if connector is None:
             connector = self._connectors[name] = WorkerConnector(self._parts, checked)
         connector.reconcile(checked, runs)
@@ -305,3 +323,7 @@ class Worker:
         group = group_id(connector.name, self.config.raw, config)
         committed = await Admin(self._clients.of("sink", config)).list_group_offsets(group)
         return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+
+
+def _first_stage(connectors: Iterable[WorkerConnector]) -> Stage | None:
+    return next((each.stage for each in connectors if each.stage is not None), None)

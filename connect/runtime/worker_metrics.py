@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from connect.runtime.connector import Startings, WorkerConnector
+from connect.runtime.connector import WorkerConnector
 from connect.runtime.metric_texts import chain_texts, connector_texts, task_texts
 from connect.runtime.states import State
 from connect.runtime.task import TASK_METRICS, WorkerTask
+from connect.runtime.worker_parts import Startings
 from kafka_client.metrics.metrics import Metrics, Values
 
 DOMAIN = "kafka.connect"

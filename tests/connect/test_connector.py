@@ -8,8 +8,9 @@ import pytest
 from connect.api import SourceConnector, SourceRecord, SourceTask
 from connect.errors import ConfigError
 from connect.herder import Herder, TargetState
-from connect.runtime.connector import WorkerConnector, WorkerParts
+from connect.runtime.connector import WorkerConnector
 from connect.runtime.connector_check import check_config
+from connect.runtime.worker_parts import WorkerParts
 
 
 class Replanning(SourceConnector):
@@ -66,6 +67,30 @@ class HangingAtFirst(SourceConnector):
         if self.starts == 1:
             self.starting.set()
             self.released.wait()
+
+
+class HangingInConstructor(SourceConnector):
+    """Its first object, and the first of its task, are made only once they are released."""
+
+    making, released = threading.Event(), threading.Event()
+    places: tuple[str, ...] = ()
+
+    class Task(Replanning.Task):
+        def __init__(self):
+            HangingInConstructor.hang("task")
+
+    task_class = Task
+
+    def __init__(self):
+        self.hang("connector")
+
+    @classmethod
+    def hang(cls, place):
+        if place in cls.places:
+            cls.places = ()
+            cls.making.set()
+            assert threading.current_thread() is not threading.main_thread(), "it would stop the event loop"
+            cls.released.wait()
 
 
 class Failing(SourceConnector):
@@ -178,6 +203,32 @@ async def test_a_start_that_hangs_is_abandoned_when_the_connector_is_paused(
         assert alone.connector.status.state == "RUNNING"
     finally:
         HangingAtFirst.released.set()
+        await alone.connector.close()
+
+
+@pytest.mark.parametrize("place", ["connector", "task"])
+async def test_a_constructor_that_hangs_is_abandoned_when_the_connector_is_restarted(
+    harness, fake_producer, monkeypatch, place
+):
+    harness.worker |= {"task.shutdown.graceful.timeout.ms": "50"}
+    alone = Standalone(harness, HangingInConstructor, monkeypatch)
+    HangingInConstructor.making.clear()
+    HangingInConstructor.released.clear()
+    monkeypatch.setattr(HangingInConstructor, "places", (place,))
+    alone.write(alone.herder.put_connector("c", alone.checked.config))
+    try:
+        await harness.until(HangingInConstructor.making.is_set)
+        stage = "starting the connector" if place == "connector" else "starting 1 tasks for connector c"
+        assert alone.connector.stage.description == stage
+        assert alone.states == ["UNASSIGNED" if place == "connector" else "RUNNING"]
+        await alone.restart(*([0] if place == "task" else []), connector=place == "connector")
+        await harness.until(lambda: alone.states == ["RUNNING", "RUNNING"])
+        assert alone.connector.calls()["abandoned"] == 1
+        HangingInConstructor.released.set()
+        await harness.until(lambda: alone.connector.calls()["abandoned"] == 0)
+        assert alone.states == ["RUNNING", "RUNNING"]
+    finally:
+        HangingInConstructor.released.set()
         await alone.connector.close()
 
 

@@ -107,7 +107,12 @@ class TaskProcess:
             setting = self._setting(role)
             new_source_task = self._new_source_task if self._spec.transactions is not None else None
             return make_plugin_task(
-                setting, plugin, self._store, on_change=self._changed.set, new_source_task=new_source_task
+                setting,
+                plugin,
+                plugin.task_class(),
+                self._store,
+                on_change=self._changed.set,
+                new_source_task=new_source_task,
             )
         except Exception as e:
             return UnmadeTask(self._setting(role), e, on_change=self._changed.set)

@@ -115,7 +115,8 @@ async def test_a_source_that_hangs_is_abandoned(harness, fake_producer, released
 
 @pytest.mark.parametrize("method", SINK_METHODS)
 async def test_a_sink_that_hangs_is_abandoned(harness, fake_consumer, released, method: str):
-    harness.worker |= {"task.shutdown.graceful.timeout.ms": "50", "offset.flush.timeout.ms": "50"}
+    # The time for a flush of the worker's own is not the plugin's.
+    harness.worker |= {"task.shutdown.graceful.timeout.ms": "50", "offset.flush.timeout.ms": "3600000"}
     plugin = sabotaged(Taker, method, released.wait)
     task = sink_task(harness, plugin)
     task.launch()
