@@ -1,4 +1,4 @@
-"""Admin calls about topics, configs, offsets, groups, transactions, log directories, replicas, brokers."""
+"""All admin calls: of topics, configs, groups, transactions, log directories, replicas, brokers, users."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kafka_client.admin.offsets import OffsetAdmin
 from kafka_client.admin.reassignments import ReassignmentAdmin
 from kafka_client.admin.topics import TopicAdmin
 from kafka_client.admin.transactions import TransactionAdmin
+from kafka_client.admin.users import UserAdmin
 
 
 class Admin(
@@ -23,6 +24,7 @@ class Admin(
     ElectionAdmin,
     ReassignmentAdmin,
     BrokerAdmin,
+    UserAdmin,
 ):
     """Admin calls on a client. Every error is a KafkaError whose message names the topic, group, config or
     transactional id.

@@ -15,6 +15,8 @@ from kafka_client.errors import ConfigError
 
 LISTENER_PREFIX = "listener.name."
 JAAS_KEY = "plain.sasl.jaas.config"
+SCRAM_JAAS_KEYS = ("scram-sha-256.sasl.jaas.config", "scram-sha-512.sasl.jaas.config")
+"""Keys that Kafka's brokers need for SCRAM; they name the login module, and no users of clients."""
 _SSL = """
     ssl.client.auth ssl.enabled.protocols ssl.protocol ssl.key.password ssl.keystore.location
     ssl.keystore.type ssl.keystore.password ssl.keystore.key ssl.keystore.certificate.chain
@@ -29,7 +31,7 @@ def check_security_key(key: str) -> None:
     allowed = SECURITY_KEYS
     if key.startswith(LISTENER_PREFIX):
         plain = key.removeprefix(LISTENER_PREFIX).partition(".")[2]
-        allowed = SECURITY_KEYS | {JAAS_KEY}
+        allowed = SECURITY_KEYS | {JAAS_KEY, *SCRAM_JAAS_KEYS}
     if plain not in allowed:
         import difflib  # imported for unknown keys only: imports at start are limited
 

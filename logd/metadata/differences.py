@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logd.metadata.image import Change, ClusterImage, broker_gone, replicas_offline
+from logd.metadata.image import Change, ClusterImage, broker_gone, replicas_offline, user_configs
 
 
 def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
-    """Return the changes that turn ``before`` into ``after``. Ids of deleted topics are not compared."""
+    """Return the changes that turn ``before`` into ``after``.
+
+    Ids of deleted topics and keys of decoys are not compared.
+    """
     lost = _topics_lost(before, after)
     changes: list[Change] = [{"type": "topic-deleted", "name": name} for name in sorted(lost)]
     changes += (
@@ -43,6 +46,10 @@ def _configs(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
         configs = after.broker_configs.get(broker, {})
         if configs != before.broker_configs.get(broker):
             yield {"type": "broker-configs", "broker": broker, "configs": configs}
+    for user in {**before.user_configs, **after.user_configs}:
+        configs = after.user_configs.get(user, {})
+        if configs != before.user_configs.get(user, {}):
+            yield user_configs(user, configs)
 
 
 def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:

@@ -1,7 +1,7 @@
 """The image of the cluster: its metadata in memory.
 
-It has topics and their settings, brokers' changed settings, and producer ids. In a cluster of several brokers
-it also has the live brokers and the state of every partition.
+It has topics and their settings, brokers' changed settings, users' credentials, and producer ids. In a
+cluster of several brokers it also has the live brokers and the state of every partition.
 
 The controller decides a change, a store writes it, and ``apply`` replays it here. A change is a plain dict
 (``Change``). The same ``apply`` serves live changes, the load at start, and the changes that brokers receive
@@ -9,13 +9,15 @@ from the controller.
 
     type                                                        stored or not
     topic, topic-deleted, broker-configs, producer-ids          stored, also by a standalone broker
+    user-configs                                                the same
+    decoy-key                                                   stored by a standalone broker only
     partition                                                   stored; a standalone broker writes none
     broker, broker-gone, replicas-offline                       current state: a store need not keep it
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_client.first_use import at_first_use
@@ -62,6 +64,11 @@ class TopicImage(NamedTuple):
         }
 
 
+def user_configs(user: str, configs: Mapping[str, str]) -> Change:
+    """Return the change that replaces what is stored of a user; no configs remove the user."""
+    return {"type": "user-configs", "user": user, "configs": dict(configs)}
+
+
 def broker_gone(broker: int) -> Change:
     """Return the change that removes a broker which is no longer alive."""
     return {"type": "broker-gone", "id": broker}
@@ -82,7 +89,9 @@ class ClusterImage:
     """The state of the cluster: the sum of all changes.
 
     ``topics`` are by name. ``deleted`` has the ids of topics whose files may still be on disk.
-    ``broker_configs`` are changed settings by broker; ``""`` means all brokers. ``partitions`` is empty
+    ``broker_configs`` are changed settings by broker; ``""`` means all brokers. ``user_configs`` are what
+    Kafka keeps of users in `/config/users`, by user: SCRAM credentials by mechanism, which are secrets.
+    ``decoy_key`` is a standalone broker's secret for `logd.security.scram_users`. ``partitions`` is empty
     for a standalone broker, which hosts and leads every partition. ``brokers`` are the live ones, by id.
     ``offline`` has, by broker, the partitions lost with failed log directories, until the broker registers
     again.
@@ -92,17 +101,21 @@ class ClusterImage:
         "broker_configs",
         "broker_index",
         "brokers",
+        "decoy_key",
         "deleted",
         "next_producer_id",
         "offline",
         "partitions",
         "topics",
+        "user_configs",
     )
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicImage] = {}
         self.deleted: set[bytes] = set()
         self.broker_configs: dict[str, dict[str, str]] = {}
+        self.user_configs: dict[str, dict[str, str]] = {}
+        self.decoy_key = b""
         self.next_producer_id = 0
         self.partitions: dict[TopicPartition, PartitionImage] = {}
         self.brokers: dict[int, BrokerImage] = {}
@@ -156,8 +169,18 @@ class ClusterImage:
                 self._apply_offline(change)
             case "broker-configs":
                 self.broker_configs[change["broker"]] = change["configs"]
+            case "user-configs":
+                self._apply_user(change)
+            case "decoy-key":
+                self.decoy_key = bytes.fromhex(change["key"])
             case "producer-ids":
                 self.next_producer_id = max(self.next_producer_id, change["next"])
+
+    def _apply_user(self, change: Change) -> None:
+        if change["configs"]:
+            self.user_configs[change["user"]] = change["configs"]
+        else:
+            self.user_configs.pop(change["user"], None)
 
     def _apply_topic(self, change: Change) -> None:
         topic = TopicImage(
@@ -239,6 +262,9 @@ class ClusterImage:
             {"type": "broker-configs", "broker": broker, "configs": configs}
             for broker, configs in self.broker_configs.items()
         ]
+        changes += [user_configs(user, configs) for user, configs in self.user_configs.items()]
+        if self.decoy_key:
+            changes.append({"type": "decoy-key", "key": self.decoy_key.hex()})
         changes += [state.as_change(tp) for tp, state in self.partitions.items()]
         changes += [broker.as_change() for broker in self.brokers.values()]
         changes += [replicas_offline(broker, partitions) for broker, partitions in self.offline.items()]

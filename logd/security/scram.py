@@ -50,6 +50,8 @@ class DelegationToken:
 
 FindCredential = Callable[[str], ScramCredential | None]
 """From a user's name to the credential for the mechanism, or None if the user has none."""
+Decoy = Callable[[str], ScramCredential]
+"""From the name of an unknown user to what takes the place of a credential."""
 FindToken = Callable[[str], DelegationToken | None]
 """From a delegation token's id to the token, or None if there is none."""
 
@@ -64,27 +66,34 @@ def no_token(token_id: str) -> None:
 
 
 class ScramServerExchange:
-    """A login by SCRAM. `find_credential` is called once, with the name that the client sends."""
+    """A login by SCRAM. `find_credential` is called once, with the name that the client sends.
+
+    With `decoy` the login of an unknown user fails as late as that of a wrong password.
+    """
 
     def __init__(
         self,
         mechanism: ScramMechanism,
         find_credential: FindCredential,
         *,
+        decoy: Decoy | None = None,
         find_token: FindToken = no_token,
         nonce: Callable[[], str] = new_nonce,
     ) -> None:
         self._mechanism = mechanism
         self._find_credential = find_credential
+        self._decoy = decoy
         self._find_token = find_token
         self._nonce = nonce
         self._respond: Callable[[str], str] | None = self._first
         """Serves the next message; None after the last one and after an error."""
         self._credential: ScramCredential | None = None
+        self._is_unknown = False
+        """True if the credential is a decoy."""
         self._header = b""
         self._exchanged = ""
         """client-first-message-bare and server-first-message, the first parts of the AuthMessage."""
-        self._whole_nonce = ""
+        self._own_nonce = ""
         self._login_user = ""
         self.user = ""
         self.expires_ms: int | None = None
@@ -122,9 +131,10 @@ class ScramServerExchange:
             )
         self._credential = credential
         self._header = match["header"].encode()
-        self._whole_nonce = match["nonce"] + self._nonce()
+        self._own_nonce = self._nonce()
+        whole_nonce = match["nonce"] + self._own_nonce
         salt = base64.b64encode(credential.salt).decode()
-        server_first = f"r={self._whole_nonce},s={salt},i={credential.iterations}"
+        server_first = f"r={whole_nonce},s={salt},i={credential.iterations}"
         self._exchanged = f"{match['bare']},{server_first}"
         self._respond = self._final
         return server_first
@@ -139,15 +149,22 @@ class ScramServerExchange:
             return token.credential
         self._login_user = user
         credential = self._find_credential(user)
-        if credential is None:
-            raise LoginFailed(f"no {self._mechanism.label} credential of user {user!r}")
-        return credential
+        if credential is not None:
+            return credential
+        self._is_unknown = True
+        if self._decoy is None:
+            raise self._unknown_user()
+        return self._decoy(user)
+
+    def _unknown_user(self) -> LoginFailed:
+        return LoginFailed(f"no {self._mechanism.label} credential of user {self._login_user!r}")
 
     def _final(self, text: str) -> str:
         match = _CLIENT_FINAL.fullmatch(text)
         if match is None:
             raise LoginFailed("Invalid SCRAM client final message format")
-        if not hmac.compare_digest(match["nonce"], self._whole_nonce):
+        # As in Kafka only the end counts: librdkafka 2.0 puts the client's nonce in front once more.
+        if not hmac.compare_digest(match["nonce"][-len(self._own_nonce) :], self._own_nonce):
             raise LoginFailed("Invalid client nonce in the final client message.")
         # Kafka's own client sends the header without its authorization id.
         if base64.b64decode(match["channel"]) not in (self._header, _PLAIN_HEADER):
@@ -167,7 +184,10 @@ class ScramServerExchange:
         if len(proof) != len(signature):
             raise LoginFailed("Invalid client credentials")
         client_key = bytes(a ^ b for a, b in zip(signature, proof, strict=True))
-        if not hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), stored_key):
+        is_right = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), stored_key)
+        if self._is_unknown:
+            raise self._unknown_user()
+        if not is_right:
             raise LoginFailed(f"Invalid client credentials of user {self._login_user!r}")
 
 

@@ -18,7 +18,8 @@ from enum import Enum
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
 """Bounds of new credentials, as in Kafka."""
-SALT_BYTES = 24
+SALT_BITS = 130
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIELDS = ("salt", "stored_key", "server_key", "iterations")
 
 
@@ -32,6 +33,16 @@ class ScramMechanism(Enum):
         self.label = label
         self.number = number
         self.hash_name = hash_name
+
+
+def salt_of(number: int) -> bytes:
+    """Return the last `SALT_BITS` bits of a number as text of base 36, the form of Kafka's salts."""
+    number &= (1 << SALT_BITS) - 1
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits.encode()
 
 
 BY_LABEL = {mechanism.label: mechanism for mechanism in ScramMechanism}
@@ -76,7 +87,7 @@ class ScramCredential:
         salt: bytes | None = None,
     ) -> ScramCredential:
         """Return a new credential; blocks for the hashing, some milliseconds. Without `salt` it is random."""
-        salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
+        salt = salt_of(secrets.randbits(SALT_BITS)) if salt is None else salt
         salted = hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
         return cls.of_salted_password(mechanism, salted, salt, iterations)
 

@@ -54,8 +54,10 @@ class Listener:
         protocol = security_protocols(config)[self.bound.listener]
         if protocol != "PLAINTEXT":
             from logd.security.listener_security import listener_security
+            from logd.server.secured import users_of
 
-            self.security = listener_security(config.explicit, self.bound.listener, protocol)
+            users = users_of(self.broker)
+            self.security = listener_security(config.explicit, self.bound.listener, protocol, users)
         try:
             sock = _bound_socket(self.bound)
         except OSError as error:

@@ -1,16 +1,36 @@
-"""The parts that only connections of a secured listener have: TLS on the way out, and a login."""
+"""The parts that only secured listeners and their connections have: users, a login, TLS on the way out."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from logd.api.request.answer import NotYet
 from logd.config.broker import BrokerConfig
 from logd.security.listener_security import ListenerSecurity
 from logd.security.login import Login
+from logd.security.scram_users import ScramUsers
 from logd.server.output import Output
 from logd.server.sasl_gate import GatedConnection, SaslGate
 from logd.server.tls_output import TlsOutput
+
+if TYPE_CHECKING:
+    from logd.broker.broker import Broker
+
+
+def users_of(broker: Broker) -> ScramUsers:
+    """Return the users that the broker's metadata has, which is read at each login."""
+
+    def check_ready() -> None:
+        if broker.membership is not None and not broker.membership.has_joined:
+            raise NotYet("wants to log in, and this broker has not joined its cluster yet")
+
+    def decoy_key() -> bytes:
+        login = broker.broker_login
+        return broker.image.decoy_key if login is None else login.decoy_key
+
+    return ScramUsers(lambda user: broker.image.user_configs.get(user, {}), decoy_key, check_ready)
 
 
 def output_of(

@@ -7,6 +7,7 @@ could as well write there what the controller writes.
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from typing import Final
 
@@ -41,6 +42,8 @@ class BrokerLogin:
         self._secret = secret
         # The secret is random: more iterations would not make it harder to guess.
         self._credential = ScramCredential.of_password(MECHANISM, secret)
+        self.decoy_key = hmac.digest(secret.encode(), b"decoys", "sha256")
+        """The secret of `logd.security.scram_users`, the same on all brokers."""
 
     @property
     def mechanism(self) -> str:

@@ -86,6 +86,8 @@ class ClusterMembership:
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
         self._failed_log_dirs: FailedLogDirs | None = None
+        self.has_joined = False
+        """True once the broker has the cluster's metadata."""
         self.follower_quota: ReplicationQuota
         """The rate limit on copying throttled partitions; `create_parts` comes first."""
 
@@ -250,6 +252,7 @@ class ClusterMembership:
         """Register, and wait until the controller has said what is held here."""
         await self.member.start()
         await self.member.wait_for_snapshot()
+        self.has_joined = True
 
     def log_dirs_failed(self) -> None:
         """Report log directories that failed to the controller."""

@@ -24,7 +24,7 @@ from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionSta
 from logd.metadata.zookeeper.znodes.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
 from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
-NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline"))
+NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline", "decoy-key"))
 CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
 """How long the notifications of changed settings are kept, in ms, as in Kafka."""
 
@@ -163,6 +163,9 @@ class Plan:
             case "broker-configs":
                 entity = change["broker"] or paths.DEFAULT_ENTITY
                 self._parts.append([*self._configs("brokers", entity, change["configs"], is_told=True)])
+            case "user-configs":
+                entity = paths.sanitized(change["user"])
+                self._parts.append([*self._configs("users", entity, change["configs"], is_told=True)])
             case "producer-ids":
                 self._parts.append([self._producer_ids(change)])
             case other:

@@ -22,6 +22,7 @@ from logd.metadata.image import (
     TopicImage,
     broker_gone,
     replicas_offline,
+    user_configs,
 )
 from logd.metadata.journal_store import FILE_NAME, JournalStore
 from logd.storage.disk import PosixDisk
@@ -75,7 +76,9 @@ CHANGES: st.SearchStrategy[list[Change]] = st.lists(
     | st.builds(replicas_offline, IDS, st.sets(PARTITIONS, min_size=1))
     | NAMES.map(lambda name: {"type": "topic-deleted", "name": name})
     | st.integers(0, 9).map(lambda number: {"type": "producer-ids", "next": number})
-    | NAMES.map(lambda name: {"type": "broker-configs", "broker": name, "configs": {"a": name}}),
+    | NAMES.map(lambda name: {"type": "broker-configs", "broker": name, "configs": {"a": name}})
+    | st.builds(user_configs, NAMES, st.sampled_from(({}, {"a": "b"})))
+    | st.just({"type": "decoy-key", "key": "00ff"}),
     max_size=30,
 )
 

@@ -1,6 +1,8 @@
 """The server side of SCRAM: RFC 7677's example, the house's client, and messages that must not pass."""
 
 import base64
+import hashlib
+import hmac
 
 import pytest
 from hypothesis import given, settings
@@ -55,6 +57,24 @@ def test_rfc_7677_example():
 async def test_our_client_logs_in(mechanism, user):
     server = await log_in(server_for(mechanism, [(user, "sécret")]), mechanism, user, "sécret")
     assert server.is_complete and server.user == user
+
+
+async def test_a_client_that_repeats_its_nonce():
+    """Kafka looks at the end of the nonce only, and librdkafka 2.0 puts its own in front twice."""
+    server = server_for(nonce=lambda: "srv")
+    client = await Scram(SHA_256.label, "user", Secret("pencil"), nonce=lambda: "cli").begin()
+    first = server.respond(client.first()).decode()
+    client_key = hmac.digest(_salted("pencil"), b"Client Key", "sha256")
+    unproven = "c=biws,r=cliclisrv"
+    signed = f"n=user,r=cli,{first},{unproven}".encode()
+    signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
+    server.respond(f"{unproven},p={proof}".encode())
+    assert server.is_complete
+
+
+def _salted(password):
+    return hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", 4096)
 
 
 async def test_wrong_password():

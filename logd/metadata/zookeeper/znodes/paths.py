@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from typing import Final
+from urllib.parse import quote, unquote_plus
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -72,6 +73,17 @@ def state(topic_name: str, index: int) -> str:
 def config(kind: str, entity: str) -> str:
     """Return the path of an entity's changed settings; `kind` is topics, brokers, clients, users or ips."""
     return f"{CONFIG}/{kind}/{entity}"
+
+
+def sanitized(name: str) -> str:
+    """Return the name of a user's znode, as Kafka's Sanitizer. ZooKeeper allows no name of only dots."""
+    text = quote(name, safe="").replace("~", "%7E")
+    return text if text.strip(".") else text.replace(".", "%2E")
+
+
+def desanitized(name: str) -> str:
+    """Return the user of a znode's name."""
+    return unquote_plus(name)
 
 
 def deletion(topic_name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kafka_client.topic_partition import TopicPartition
-from logd.metadata.image import Change
+from logd.metadata.image import Change, user_configs
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
@@ -73,6 +73,7 @@ async def read_tree(session: Session) -> Tree:
     await _read_topics(session, tree)
     await _read_partitions(session, tree)
     await _read_broker_configs(session, tree)
+    await _read_user_configs(session, tree)
     await _read_producer_ids(session, tree)
     await _read_brokers(session, tree)
     return tree
@@ -102,7 +103,7 @@ async def _read_topics(session: Session, tree: Tree) -> None:
 
 
 async def _read_configs(session: Session, tree: Tree, kind: str) -> list[str]:
-    """Read the settings of all topics or all brokers, by `kind`; return their names."""
+    """Read the settings of all topics, brokers or users, by `kind`; return their names."""
     names = await session.find_children(f"{paths.CONFIG}/{kind}")
     all_paths = [paths.config(kind, name) for name in names]
     for path, value in zip(all_paths, await session.find_all(all_paths), strict=True):
@@ -172,6 +173,14 @@ async def _read_broker_configs(session: Session, tree: Tree) -> None:
         if current is not None:
             broker = "" if name == paths.DEFAULT_ENTITY else name
             tree.changes.append({"type": "broker-configs", "broker": broker, "configs": current.configs})
+
+
+async def _read_user_configs(session: Session, tree: Tree) -> None:
+    for name in await _read_configs(session, tree, "users"):
+        current = tree.configs.get(paths.config("users", name))
+        # The default user has quotas only, which are not served here.
+        if current is not None and current.configs and name != paths.DEFAULT_ENTITY:
+            tree.changes.append(user_configs(paths.desanitized(name), current.configs))
 
 
 async def _read_producer_ids(session: Session, tree: Tree) -> None:

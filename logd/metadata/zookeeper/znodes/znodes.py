@@ -19,6 +19,7 @@ from logd.metadata.zookeeper.znodes import paths
 
 T = TypeVar("T")
 _encode = msgspec.json.encode
+_SECRET_CONFIGS: Final = f"{paths.CONFIG}/users/"
 REWRITE: Final = "mend or delete it with a ZooKeeper shell, while no broker runs"
 _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
@@ -173,7 +174,7 @@ def encode_config(configs: Mapping[str, str]) -> bytes:
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     """Return the settings in `/config/TYPE/ENTITY`; none if the value is not a JSON object, as in Kafka.
 
-    Raises BadZnode if the value of a setting is not a string.
+    Raises BadZnode if the value of a setting is not a string; it does not quote users' credentials.
     """
     try:
         document = msgspec.json.decode(data)
@@ -185,7 +186,8 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     try:
         return msgspec.convert(configs, dict[str, str])
     except msgspec.ValidationError as error:
-        raise BadZnode(path, data, str(error), "set that setting again") from None
+        shown = b"[hidden]" if path.startswith(_SECRET_CONFIGS) else data
+        raise BadZnode(path, shown, str(error), "set that setting again") from None
 
 
 def encode_config_change(entity_path: str) -> bytes:

@@ -19,6 +19,7 @@ from logd.metadata.image import (
     PartitionImage,
     TopicImage,
     replicas_offline,
+    user_configs,
 )
 from tests.support import depth
 
@@ -86,7 +87,8 @@ class Ends:
 
 def facts_of(image: ClusterImage) -> object:
     configs = {name: configs for name, configs in image.broker_configs.items() if configs}
-    return image.topics, image.partitions, image.brokers, configs, image.offline, image.next_producer_id
+    users, producer_ids = image.user_configs, image.next_producer_id
+    return image.topics, image.partitions, image.brokers, configs, users, image.offline, producer_ids
 
 
 def test_a_snapshot_and_then_what_changes() -> None:
@@ -189,6 +191,7 @@ CHANGES = st.one_of(
     st.builds(lambda name: {"type": "topic-deleted", "name": name}, NAMES),
     st.builds(partition, NAMES, st.integers(0, 1), st.integers(1, 2), st.integers(0, 3)),
     st.builds(broker, st.integers(1, 2), st.integers(7, 9)),
+    st.builds(user_configs, NAMES, st.sampled_from(({}, {"SCRAM-SHA-256": "a"}))),
     st.builds(lambda id_: {"type": "broker-gone", "id": id_}, st.integers(1, 2)),
     st.builds(
         lambda id_, name, index: replicas_offline(id_, [TopicPartition(name, index)]),
