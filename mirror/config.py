@@ -171,10 +171,12 @@ def _groups(flow: _Flow) -> GroupSettings:
         emit_checkpoints=flow.boolean("emit.checkpoints.enabled", True),
         emit_checkpoints_interval_seconds=flow.number("emit.checkpoints.interval.seconds", 60),
         checkpoints_replication_factor=flow.number("checkpoints.topic.replication.factor", 3),
+        sync_offsets=flow.boolean("sync.group.offsets.enabled", False),
+        sync_offsets_interval_seconds=flow.number("sync.group.offsets.interval.seconds", 60),
     )
     if settings.enabled and not flow.boolean("emit.offset-syncs.enabled", True):
         raise ConfigError(
-            "emit.offset-syncs.enabled", "false", "true, which emit.checkpoints.enabled=true needs"
+            "emit.offset-syncs.enabled", "false", "true, which checkpoints and the sync of group offsets need"
         )
     return settings
 

@@ -34,8 +34,8 @@ _KEYS = """
     response.http.headers.config
     rest.advertised.host.name rest.advertised.listener rest.advertised.port rest.extension.classes
     scheduled.rebalance.max.delay.ms session.timeout.ms source.cluster.alias status.storage.partitions
-    status.storage.replication.factor status.storage.topic sync.group.offsets.enabled
-    sync.group.offsets.interval.seconds sync.topic.acls.enabled sync.topic.acls.interval.seconds
+    status.storage.replication.factor status.storage.topic
+    sync.topic.acls.enabled sync.topic.acls.interval.seconds
     sync.topic.configs.interval.seconds target.cluster.alias task.shutdown.graceful.timeout.ms tasks.max
     tasks.max.enforce topic.creation.enable topic.creation.groups topic.filter.class
     topic.tracking.allow.reset topic.tracking.enable transaction.boundary

@@ -1,4 +1,4 @@
-"""Reads the committed offsets of the source's groups, and writes checkpoints to the target.
+"""Reads the committed offsets of the source's groups. Writes checkpoints and commits offsets in the target.
 
 A failure delays the groups' offsets and never the copy of records: it is logged, and the work is repeated at
 its next interval.
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from kafka_client import NO_TIMEOUT_MS, Admin, BatchProducer, Client
 from kafka_client.errors import KafkaError, MillstreamError
+from mirror.checkpoints.group_offsets import commit_in_target
 from mirror.checkpoints.latest import LatestCheckpoints, translated
 from mirror.config import LinkSettings
 from mirror.internal_topics import create_internal_topic, read_internal_topic
@@ -42,9 +43,10 @@ class GroupCheckpoints:
         self._store = store
         self._clock = clock
         self._source, self._target = Admin(source), target
+        self._target_admin = Admin(target)
         self._topic = settings.policy.checkpoints_topic(settings.source.alias)
         self._producer = BatchProducer(target, delivery_timeout_ms=NO_TIMEOUT_MS)
-        self._opening = asyncio.Lock()
+        self._opening, self._emitting = asyncio.Lock(), asyncio.Lock()
         self._is_open = False
         self._latest = LatestCheckpoints()
         self._groups: set[str] | None = None
@@ -53,9 +55,14 @@ class GroupCheckpoints:
     async def run(self) -> None:
         """Work until cancelled, each part at its interval."""
         groups = self._settings.groups
-        seconds = groups.emit_checkpoints_interval_seconds
+        work = []
         # Not at once: the first syncs after a start translate offsets less exactly than those that follow.
-        work = [self._every(seconds, self.emit, delay=seconds)]
+        if groups.emit_checkpoints:
+            seconds = groups.emit_checkpoints_interval_seconds
+            work.append(self._every(seconds, self.emit, delay=seconds))
+        if groups.sync_offsets:
+            seconds = groups.sync_offsets_interval_seconds
+            work.append(self._every(seconds, self.sync_offsets, delay=seconds))
         if groups.refresh:
             work.append(self._every(groups.refresh_interval_seconds, self.refresh_groups))
         async with asyncio.TaskGroup() as tasks:
@@ -80,22 +87,32 @@ class GroupCheckpoints:
         self._groups = chosen
 
     async def emit(self) -> None:
-        """Translate the groups' offsets and write the checkpoints that are new."""
+        """Write the checkpoints that are new for the groups' committed offsets."""
         if self._groups is None:
             await self.refresh_groups()
+        async with self._emitting:
+            for group in sorted(self._groups or ()):
+                try:
+                    committed = await self._source.list_group_offsets(group)
+                except KafkaError as e:
+                    log.warning("%s: no offsets of group %s: %s", self._settings.name, group, e)
+                    continue
+                checkpoints = translated(group, committed, self._store.translate, self._remote_topic)
+                await self._write(self._latest.new(checkpoints))
+
+    async def sync_offsets(self) -> None:
+        """Commit the latest checkpoints' offsets in the target, for groups without members there."""
+        await self.emit()
         for group in sorted(self._groups or ()):
             try:
-                committed = await self._source.list_group_offsets(group)
+                await commit_in_target(self._target_admin, group, self._latest.of_group(group))
             except KafkaError as e:
-                log.warning("%s: no offsets of group %s: %s", self._settings.name, group, e)
-                continue
-            checkpoints = translated(group, committed, self._store.translate, self._remote_topic)
-            await self._write(self._latest.new(checkpoints))
+                log.warning("%s: offsets of group %s are not committed: %s", self._settings.name, group, e)
 
     async def emit_last(self) -> None:
         """Do a last round after everything was copied. An error is only logged."""
         try:
-            await self.emit()
+            await (self.sync_offsets() if self._settings.groups.sync_offsets else self.emit())
         except MillstreamError as e:
             log.warning("%s: the last checkpoints are missing: %s", self._settings.name, e)
 

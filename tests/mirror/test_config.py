@@ -160,7 +160,7 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "nonsense": "1",
         "a->b.tasks.max": "3",
         "emit.heartbeats.enabled": "false",
-        "a->b.sync.group.offsets.enabled": "true",
+        "a->b.sync.topic.acls.enabled": "true",
         "a->b.producer.compression.type": "zstd",
         "a->b.ssl.truststore.type": "PEM",
         "request.timeout.ms": "5",
@@ -173,6 +173,6 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "a->c.topics is not known and has no effect",
         "nonsense is not known and has no effect",
         "without effect here: a->b.producer.compression.type, a->b.ssl.truststore.type, "
-        "a->b.sync.group.offsets.enabled, a->b.tasks.max, emit.heartbeats.enabled, "
+        "a->b.sync.topic.acls.enabled, a->b.tasks.max, emit.heartbeats.enabled, "
         "offset.storage.replication.factor, request.timeout.ms",
     ]
