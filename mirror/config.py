@@ -22,6 +22,7 @@ from kafka_client.properties import CLIENT, ClientProperties, one_client
 from kafka_client.security.keys import is_security_key
 from mirror.discontinuities import ACCEPT_KEY
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
+from mirror.group_settings import GROUPS_EXCLUDE, GroupSettings, group_filter
 from mirror.places import Places, parse_places
 from mirror.policy import POLICY_KEYS, ReplicationPolicy, policy_named
 from mirror.unreadable import SKIP_KEY, parse_skips
@@ -67,6 +68,7 @@ class LinkSettings:
     """Seconds between offset syncs of a partition; a restart reads the source from the last sync on."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     """Where the copy of a partition without an offset sync starts."""
+    groups: GroupSettings = field(default_factory=GroupSettings)
     skip_unreadable: Places = ()
     """Unreadable batches of the source to skip, each named by its partition and an offset in the batch."""
     accept_discontinuities: Places = ()
@@ -173,9 +175,28 @@ def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
         emit_offset_syncs=flow.boolean("emit.offset-syncs.enabled", True),
         offset_lag_max=flow.number("offset.lag.max", 100),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
+        groups=_groups(flow),
         skip_unreadable=parse_skips(flow.text(SKIP_KEY, "")),
         accept_discontinuities=parse_places(ACCEPT_KEY, flow.text(ACCEPT_KEY, "")),
     )
+
+
+def _groups(flow: _Flow) -> GroupSettings:
+    settings = GroupSettings(
+        groups=group_filter(flow.text("groups", ".*"), flow.text("groups.exclude", GROUPS_EXCLUDE)),
+        refresh=flow.boolean("refresh.groups.enabled", True),
+        refresh_interval_seconds=flow.number("refresh.groups.interval.seconds", 600),
+        emit_checkpoints=flow.boolean("emit.checkpoints.enabled", True),
+        emit_checkpoints_interval_seconds=flow.number("emit.checkpoints.interval.seconds", 60),
+        checkpoints_replication_factor=flow.number("checkpoints.topic.replication.factor", 3),
+        sync_offsets=flow.boolean("sync.group.offsets.enabled", False),
+        sync_offsets_interval_seconds=flow.number("sync.group.offsets.interval.seconds", 60),
+    )
+    if settings.enabled and not flow.boolean("emit.offset-syncs.enabled", True):
+        raise ConfigError(
+            "emit.offset-syncs.enabled", "false", "true, which checkpoints and the sync of group offsets need"
+        )
+    return settings
 
 
 class _Flow:

@@ -1,7 +1,8 @@
 """Runs one flow between two clusters: opens clients and topics, copies, and stops.
 
 Three tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
-missing acknowledgements. A partition that cannot be copied is quarantined while the others go on.
+missing acknowledgements. A fourth writes checkpoints of consumer groups. A partition that cannot be copied is
+quarantined while the others go on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Self
 from kafka_client import Admin, Client, TopicMetadata, TopicPartition
 from kafka_client.errors import BROKER_AWAY, ConfigError
 from kafka_client.metrics.metrics import Metrics, Values
+from mirror.checkpoints.emitter import GroupCheckpoints
 from mirror.config import Cluster, LinkSettings
 from mirror.discontinuities import check_remote_topic
 from mirror.errors import MirrorError, NotAligned
@@ -26,6 +28,7 @@ from mirror.offsets import NO_ID, OffsetSyncs
 from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
 from mirror.start_positions import Placed, Placing
+from mirror.syncs.store import OffsetSyncStore
 from mirror.topics import RemoteTopics
 from mirror.unreadable import UnreadableSkips
 
@@ -104,6 +107,8 @@ class Link:
             self._ends |= await self._placing.source_ends(self._mirror.copies)
             self._behind |= self._mirror.copies.keys()
         work = [self._copy_on(until_caught_up), self._tend(), self._watch(), self._stopped()]
+        if self.settings.groups.enabled:
+            work.append(self._checkpoints.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -115,6 +120,8 @@ class Link:
         for task in ended:
             task.result()
         await self._drain()
+        if until_caught_up and self.settings.groups.enabled:
+            await self._checkpoints.emit_last()
         if until_caught_up and self.quarantined:
             raise min(self.quarantined.items())[1].error
 
@@ -158,11 +165,18 @@ class Link:
         self._source_admin, self._target_admin = Admin(self._source), Admin(self._target)
         self._topics = RemoteTopics(settings, self._source_admin, self._target_admin)
         holder = self._source if settings.offset_syncs_location == "source" else self._target
+        store = OffsetSyncStore()
         self._syncs = OffsetSyncs(
-            holder, settings.offset_syncs_topic, settings.offset_syncs_replication_factor
+            holder,
+            settings.offset_syncs_topic,
+            settings.offset_syncs_replication_factor,
+            on_sync=store.add if settings.groups.enabled else None,
         )
         await self._syncs.open()
+        store.finish_loading()
         self._stack.push_async_callback(self._syncs.close)
+        self._checkpoints = GroupCheckpoints(settings, self._source, self._target, store, clock=self._clock)
+        self._stack.push_async_callback(self._checkpoints.close)
         self._skips = UnreadableSkips(settings.skip_unreadable)
         self._placing = Placing(settings, self._source, self._target, self._syncs, self._skips)
         self._mirror = MirrorSource(

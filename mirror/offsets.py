@@ -21,23 +21,13 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from typing import NamedTuple
 
-from kafka_client import (
-    NO_TIMEOUT_MS,
-    Admin,
-    BatchFetcher,
-    BatchProducer,
-    Client,
-    Identity,
-    NewTopic,
-    TopicPartition,
-)
-from kafka_client.errors import KafkaError
-from kafka_client.records import Headers, NewRecord, Record
-from mirror.errors import with_setting
+from kafka_client import NO_TIMEOUT_MS, BatchProducer, Client, Identity, TopicPartition
+from kafka_client.records import Headers, NewRecord
+from mirror.internal_topics import create_internal_topic, read_internal_topic
 
 TOPIC_ID_HEADER = "topic-id"
 REMOTE_TOPIC_ID_HEADER = "remote-topic-id"
@@ -185,12 +175,11 @@ class OffsetSyncs:
 
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
         """Create the topic if it is missing and read it to its end. Return each partition's latest sync."""
-        new = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
-        try:
-            await Admin(self._client).create_topics([new], exist_ok=True)
-        except KafkaError as e:
-            raise with_setting(e, "offset-syncs.topic.replication.factor", self._replication_factor) from None
-        await self._read()
+        key = "offset-syncs.topic.replication.factor"
+        await create_internal_topic(self._client, self._topic, self._replication_factor, key)
+        async for _, _, record_key, value, headers in read_internal_topic(self._client, self._topic):
+            if record_key is not None and value is not None:
+                self._take_sync(decode_sync(record_key, value, headers))
         await self._producer.start()
         return self._latest
 
@@ -225,24 +214,6 @@ class OffsetSyncs:
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-    async def _read(self) -> None:
-        tp = TopicPartition(self._topic, 0)
-        admin = Admin(self._client)
-        end = (await admin.list_offsets({tp: "latest"}))[tp].offset
-        position = (await admin.list_offsets({tp: "earliest"}))[tp].offset
-        async with BatchFetcher(self._client) as fetcher:
-            fetcher.add(tp, position)
-            while position < end:
-                for fetched in await fetcher.fetch():
-                    for part in fetched.parts():
-                        self._take(part.records)
-                    position = fetched.next_offset
-
-    def _take(self, records: Iterable[Record]) -> None:
-        for _, _, key, value, headers in records:
-            if key is not None and value is not None:
-                self._take_sync(decode_sync(key, value, headers))
 
     def _take_sync(self, sync: OffsetSync) -> None:
         self._latest[sync.tp] = sync

@@ -16,26 +16,26 @@ _log = logging.getLogger(__name__)
 
 _KEYS = """
     access.control.allow.methods access.control.allow.origin admin.listeners admin.timeout.ms
-    bootstrap.servers checkpoints.topic.replication.factor config.action.reload
+    bootstrap.servers config.action.reload
     config.property.filter.class config.providers config.storage.replication.factor config.storage.topic
     connect.protocol connector.class connector.client.config.override.policy connector.plugin.version
-    consumer.poll.timeout.ms dedicated.mode.enable.internal.rest emit.checkpoints.enabled
-    emit.checkpoints.interval.seconds emit.heartbeats.enabled emit.heartbeats.interval.seconds
+    consumer.poll.timeout.ms dedicated.mode.enable.internal.rest
+    emit.heartbeats.enabled emit.heartbeats.interval.seconds
     errors.log.enable errors.log.include.messages errors.retry.delay.max.ms
     errors.retry.timeout errors.tolerance exactly.once.source.support exactly.once.support
-    forwarding.admin.class group.filter.class group.id groups groups.exclude header.converter
+    forwarding.admin.class group.filter.class group.id header.converter
     header.converter.plugin.version heartbeat.interval.ms
     heartbeats.topic.replication.factor inter.worker.key.generation.algorithm inter.worker.key.size
     inter.worker.key.ttl.ms inter.worker.signature.algorithm inter.worker.verification.algorithms
     key.converter key.converter.plugin.version listeners metric.names.formats name
     offset.flush.interval.ms offset.flush.timeout.ms offset.storage.partitions
     offset.storage.replication.factor offset.storage.topic offsets.storage.topic plugin.discovery
-    plugin.path predicates rebalance.timeout.ms refresh.groups.enabled refresh.groups.interval.seconds
+    plugin.path predicates rebalance.timeout.ms
     response.http.headers.config
     rest.advertised.host.name rest.advertised.listener rest.advertised.port rest.extension.classes
     scheduled.rebalance.max.delay.ms session.timeout.ms source.cluster.alias status.storage.partitions
-    status.storage.replication.factor status.storage.topic sync.group.offsets.enabled
-    sync.group.offsets.interval.seconds sync.topic.acls.enabled sync.topic.acls.interval.seconds
+    status.storage.replication.factor status.storage.topic
+    sync.topic.acls.enabled sync.topic.acls.interval.seconds
     sync.topic.configs.interval.seconds target.cluster.alias task.shutdown.graceful.timeout.ms tasks.max
     tasks.max.enforce topic.creation.enable topic.creation.groups topic.filter.class
     topic.tracking.allow.reset topic.tracking.enable transaction.boundary

@@ -243,6 +243,7 @@ class Layout:
             "dc1->dc2.topics": ", ".join(MIRRORED),
             "replication.factor": 1,
             "offset-syncs.topic.replication.factor": self.replicas,
+            "checkpoints.topic.replication.factor": 1,
             "refresh.topics.interval.seconds": 1,
         }
 

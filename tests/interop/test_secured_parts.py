@@ -141,6 +141,7 @@ def test_a_mirror_between_two_listeners(kafka: SecuredKafka, tmp_path: Path) -> 
         "topics": "mirrored",
         "replication.factor": "1",
         "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
     }
     config = write(tmp_path / "mm2.properties", links)
     write(config, login(kafka), "a.")

@@ -32,6 +32,7 @@ class Pair:
             "dc1->dc2.topics": topics,
             "replication.factor": "1",
             "offset-syncs.topic.replication.factor": "1",
+            "emit.checkpoints.enabled": "false",
             **{key.replace("_", "."): value for key, value in others.items()},
         }
 

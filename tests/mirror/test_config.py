@@ -33,6 +33,12 @@ def test_defaults_are_mirrormakers() -> None:
     assert link.offset_syncs_location == "source"
     assert link.refresh_topics_interval_seconds == 600
     assert link.auto_offset_reset == "earliest"
+    assert (link.offset_lag_max, link.emit_offset_syncs) == (100, True)
+    assert link.groups.emit_checkpoints
+    assert link.groups.emit_checkpoints_interval_seconds == 60
+    assert link.groups.refresh_interval_seconds == 600
+    names = ["orders", "console-consumer-1", "connect-sink", "__internal", "a.connect-"]
+    assert [name for name in names if link.groups.groups.takes(name)] == ["orders", "a.connect-"]
 
 
 def test_the_syncs_topic_is_named_after_the_other_cluster() -> None:
@@ -65,6 +71,8 @@ def test_a_topic_from_the_target_is_not_sent_back() -> None:
         ({"a->b.enabled": "perhaps"}, "a->b.enabled"),
         ({"topics": "("}, "topics"),
         ({"replication.factor": "two"}, "replication.factor"),
+        ({"emit.offset-syncs.enabled": "false"}, "emit.offset-syncs.enabled"),
+        ({"groups.exclude": "("}, "groups.exclude"),
         ({"replication.policy.class": "org.example.Own"}, "replication.policy.class"),
         ({"offset-syncs.topic.location": "elsewhere"}, "offset-syncs.topic.location"),
         ({"a.security.protocol": "SASL"}, "a.security.protocol"),
@@ -152,7 +160,7 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "nonsense": "1",
         "a->b.tasks.max": "3",
         "emit.heartbeats.enabled": "false",
-        "a->b.sync.group.offsets.enabled": "true",
+        "a->b.sync.topic.acls.enabled": "true",
         "a->b.producer.compression.type": "zstd",
         "a->b.ssl.truststore.type": "PEM",
         "request.timeout.ms": "5",
@@ -165,6 +173,6 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "a->c.topics is not known and has no effect",
         "nonsense is not known and has no effect",
         "without effect here: a->b.producer.compression.type, a->b.ssl.truststore.type, "
-        "a->b.sync.group.offsets.enabled, a->b.tasks.max, emit.heartbeats.enabled, "
+        "a->b.sync.topic.acls.enabled, a->b.tasks.max, emit.heartbeats.enabled, "
         "offset.storage.replication.factor, request.timeout.ms",
     ]
