@@ -104,8 +104,10 @@ def run(path: Path | None, overrides: list[str]) -> int:
     """Run a broker in this process; the exit status: 0 stopped as told, 1 failed, 2 settings are wrong."""
     started = _process_age()
     from kafka_client.errors import ConfigError
+    from kafka_client.private_files import hide_from_others
     from logd.config.load import load_config
 
+    hide_from_others()
     try:
         loaded = load_config(path, overrides)
     except ConfigError as error:

@@ -30,6 +30,7 @@ import typer
 
 from kafka_client.errors import MillstreamError
 from kafka_client.log_level import LogLevel
+from kafka_client.private_files import hide_from_others
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
@@ -132,6 +133,7 @@ def run(
     """Run an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
     logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
+    hide_from_others()
     raise_open_files_limit()
     try:
         settings, threads = settings_of(

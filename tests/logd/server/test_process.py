@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,18 @@ def test_one_line_when_ready(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, {"node.id": "7"}) as logd:
         pattern = r"logd ready at 127\.0\.0\.1:\d+ \(node 7, cluster [\w-]{22}, 0 partitions, \d+\.\d\d s\)"
         assert re.fullmatch(pattern, logd.log.strip())
+
+
+def test_others_cannot_read_its_files(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path) as logd:
+        with RawClient(logd.port) as client:
+            make(client, "t")
+            client.produce("t", [(1, b"k", b"v", ())])
+        logd.stop()
+    data = tmp_path / "data"
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data, *data.rglob("*"))}
+    assert any(path.name == "t-0" for path in modes)
+    assert not {path.name: oct(mode) for path, mode in modes.items() if mode & 0o027}
 
 
 @contextmanager
