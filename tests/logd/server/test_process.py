@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -34,6 +35,18 @@ def test_one_line_when_ready(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, {"node.id": "7"}) as logd:
         pattern = r"logd ready at 127\.0\.0\.1:\d+ \(node 7, cluster [\w-]{22}, 0 partitions, \d+\.\d\d s\)"
         assert re.fullmatch(pattern, logd.log.strip())
+
+
+def test_a_log_for_programs_has_an_object_a_line(tmp_path: Path) -> None:
+    logd = LogdProcess(tmp_path, {"node.id": "7", "auto.create.topic.enable": "false"})
+    logd.environment["MILLSTREAM_LOG_FORMAT"] = "json"
+    with logd:
+        logd.stop()
+    _, *lines = sorted(logd.log.splitlines(), key=lambda line: line.startswith("{"))
+    records = [json.loads(line) for line in lines]
+    assert {record["broker"] for record in records} == {7}
+    levels = {record["logger"]: record["level"] for record in records}
+    assert levels["logd"] == "INFO", "its last line says that it has stopped"
 
 
 def test_others_cannot_read_its_files(tmp_path: Path) -> None:
