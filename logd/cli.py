@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafka_client.logs.formats import LogFormat
+from kafka_client.logs.levels import parse_levels
+from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stderr
+
 if TYPE_CHECKING:
     from kafka_client.errors import ConfigError, MillstreamError
     from logd.broker.broker import Broker
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, help="The log daemon: a broker every Kafka client can talk to.")
 
+LOG_LEVEL = "INFO"
+"""The level of the log without `--log-level`."""
 HTTP_LISTENER = "millstream.http.listener"
 
 COLLECTED_AFTER = (5_000, 10, 10)
@@ -70,6 +76,8 @@ def logd(
             "log.dirs from those given on.",
         ),
     ] = 1,
+    log_level: LogLevels = None,
+    log_format: LogForm = LogFormat.AUTO,
 ) -> None:
     """Run a broker, or several, until SIGTERM, SIGINT or SIGHUP."""
     overrides = list(override or ())
@@ -77,10 +85,13 @@ def logd(
         overrides.append(f"node.id={node_id}")
     if http is not None:
         overrides.append(f"{HTTP_LISTENER}={http}")
-    sys.exit(run(config, overrides) if processes == 1 else run_several(config, overrides, processes))
+    options = LogOptions(log_level, log_format)
+    if processes == 1:
+        sys.exit(run(config, overrides, options))
+    sys.exit(run_several(config, overrides, processes, options))
 
 
-def run_several(path: Path | None, overrides: list[str], count: int) -> int:
+def run_several(path: Path | None, overrides: list[str], count: int, options: LogOptions) -> int:
     """Run brokers in processes of their own; the exit status is `run`'s."""
     started = _process_age()
     from kafka_client.errors import ConfigError
@@ -90,7 +101,8 @@ def run_several(path: Path | None, overrides: list[str], count: int) -> int:
         return time.clock_gettime(_BOOT_CLOCK) - started
 
     try:
-        return run(path, overrides, count, pipe_variable=PARENT, age=age)
+        parse_levels(options.levels or (), LOG_LEVEL)
+        return run(path, overrides, count, more=options.arguments(), pipe_variable=PARENT, age=age)
     except ConfigError as error:
         return _refused(error)
 
@@ -100,23 +112,22 @@ def _refused(error: ConfigError) -> int:
     return 2
 
 
-def run(path: Path | None, overrides: list[str]) -> int:
+def run(path: Path | None, overrides: list[str], options: LogOptions) -> int:
     """Run a broker in this process; the exit status: 0 stopped as told, 1 failed, 2 settings are wrong."""
     started = _process_age()
     from kafka_client.errors import ConfigError
+    from kafka_client.private_files import hide_from_others
     from logd.config.load import load_config
 
+    hide_from_others()
+    parent = os.environ.pop(PARENT, None)
     try:
         loaded = load_config(path, overrides)
+        node_id = loaded.config.node_id
+        mark = "" if parent is None else f"[{node_id}]"
+        log_to_stderr(options, default=LOG_LEVEL, fields={"broker": node_id}, mark=mark)
     except ConfigError as error:
         return _refused(error)
-    parent = os.environ.pop(PARENT, None)
-    whose = "" if parent is None else f" [{loaded.config.node_id}]"
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format=f"%(asctime)s %(levelname)s{whose} %(name)s: %(message)s",
-    )
     for note in loaded.notes:
         log.info("%s", note)
     for warning in loaded.warnings:

@@ -6,9 +6,7 @@ Its other verb, `verify`, is `millstream.commands.mirror`'s.
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
-import sys
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -20,6 +18,8 @@ import typer
 from kafka_client.errors import ConfigError, MillstreamError
 from kafka_client.http import check_installed
 from kafka_client.java_properties import read_properties
+from kafka_client.logs.formats import LogFormat
+from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stderr
 from kafka_client.metrics.metrics import Metrics
 from mirror.config import HTTP_LISTENER, LinkSettings, parse_http_listener, parse_links
 from mirror.errors import MirrorError
@@ -54,15 +54,15 @@ def run(
             "--http", metavar="HOST:PORT", help="Serve metrics and health there, in place of http.listener."
         ),
     ] = None,
+    log_level: LogLevels = None,
+    log_format: LogForm = LogFormat.AUTO,
 ) -> None:
     """Copy topics by the flows enabled in CONFIG, until SIGTERM or SIGINT.
 
     The exit status is 1 if in the end a flow was down, or a partition in quarantine or not copied.
     """
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
     try:
+        log_to_stderr(LogOptions(log_level, log_format), default="INFO")
         properties = read_properties(config)
         if http is not None:
             properties = {**properties, HTTP_LISTENER: http}

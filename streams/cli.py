@@ -17,7 +17,6 @@ import asyncio
 import gc
 import importlib
 import json
-import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -29,7 +28,9 @@ from typing import Annotated, Any
 import typer
 
 from kafka_client.errors import MillstreamError
-from kafka_client.log_level import LogLevel
+from kafka_client.logs.formats import LogFormat
+from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stderr
+from kafka_client.private_files import hide_from_others
 from streams.config import StreamsConfig
 from streams.dsl import StreamsBuilder
 from streams.runtime.app import KafkaStreams
@@ -125,15 +126,15 @@ def run(
         bool, typer.Option(help="end once all there is in the inputs is processed and committed")
     ] = False,
     status_interval: Annotated[float, typer.Option(help="seconds between status lines; 0: only changes")] = 0,
-    log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
-        LogLevel.WARNING
-    ),
+    log_level: LogLevels = None,
+    log_format: LogForm = LogFormat.AUTO,
 ) -> None:
     """Run an application. Ends cleanly on SIGTERM or Ctrl-C, everything committed."""
-    logging.basicConfig(level=log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(GC_THRESHOLD)
+    hide_from_others()
     raise_open_files_limit()
     try:
+        log_to_stderr(LogOptions(log_level, log_format), default="WARN")
         settings, threads = settings_of(
             CommandOptions(
                 config=config,

@@ -29,6 +29,8 @@ pytest_plugins = [
 depth.set_examples()
 # A folder of the checkout, not of the home of the user who runs the tests.
 os.environ.setdefault(class_archive.FOLDER, str(Path(__file__).parents[1] / "build" / "classes"))
+# Tests read logs as people do. `tests/kafka_client/logs` has those of the format for programs.
+os.environ.setdefault("MILLSTREAM_LOG_FORMAT", "text")
 # Collecting makes a million objects that stay: looking through them for garbage again and again takes half of
 # its time.
 gc.disable()

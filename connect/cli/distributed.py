@@ -14,13 +14,14 @@ from typing import Annotated
 import typer
 
 from connect.cli.local import find_own_modules
-from connect.cli.worker_process import Http, log_to_stderr, say, worker_settings
+from connect.cli.worker_process import Http, say, worker_settings
 from connect.config.rest import RestConfig
 from connect.distributed import DistributedConfig, DistributedService, DistributedWorker
 from connect.errors import ConfigError, MillstreamError
 from kafka_client.http import check_installed
 from kafka_client.http.client import HttpClient
-from kafka_client.log_level import LogLevel
+from kafka_client.logs.formats import LogFormat
+from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stderr
 
 
 def distributed(
@@ -29,18 +30,17 @@ def distributed(
         list[str] | None, typer.Option("--override", help="a worker setting, key=value; may be repeated")
     ] = None,
     http: Http = None,
-    log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
-        LogLevel.WARNING
-    ),
+    log_level: LogLevels = None,
+    log_format: LogForm = LogFormat.AUTO,
 ) -> None:
     """Run one worker of a group; connectors come over its REST interface, at `listeners`.
 
     All workers with the same group.id share the connectors. Ends cleanly on SIGTERM or Ctrl-C: flushed,
     committed, and out of the group. The exit status is 1 if the worker could not stay in its group.
     """
-    log_to_stderr(log_level)
     find_own_modules()
     try:
+        log_to_stderr(LogOptions(log_level, log_format), default="WARN")
         settings = worker_settings(worker_file, override, http)
         failed = asyncio.run(_run(DistributedConfig.parse(settings), RestConfig.parse(settings)))
     except MillstreamError as e:

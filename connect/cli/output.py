@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kafka_client.escape import escape_controls
+
 _PIPE_WIDTH = 10_000
 """The width of a table in a pipe, where nothing may be folded since programs read the fields."""
 
@@ -30,5 +32,5 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for column in columns:
         table.add_column(column.upper(), overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+        table.add_row(*(Text("" if value is None else escape_controls(str(value))) for value in row))
     console.print(table)

@@ -23,13 +23,14 @@ import typer
 
 from connect.cli.local import find_own_modules
 from connect.cli.rest_interface import bound_server
-from connect.cli.worker_process import Http, log_to_stderr, say, worker_settings
+from connect.cli.worker_process import Http, say, worker_settings
 from connect.config import read_config_file
 from connect.config.rest import RestConfig
 from connect.errors import MillstreamError
 from connect.runtime import Worker, WorkerConfig
 from connect.runtime.standalone_service import StandaloneService
-from kafka_client.log_level import LogLevel
+from kafka_client.logs.formats import LogFormat
+from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stderr
 
 _GC_THRESHOLD = 50_000
 """Allocations between two garbage collections."""
@@ -54,9 +55,8 @@ def standalone(
         float, typer.Option(min=0, help="seconds between status lines; 0: only changes")
     ] = 0,
     http: Http = None,
-    log_level: Annotated[LogLevel, typer.Option(case_sensitive=False, help="what stderr tells")] = (
-        LogLevel.WARNING
-    ),
+    log_level: LogLevels = None,
+    log_format: LogForm = LogFormat.AUTO,
 ) -> None:
     """Run connectors in one process. Ends cleanly on SIGTERM or Ctrl-C: flushed and committed.
 
@@ -64,9 +64,9 @@ def standalone(
 
     The exit status is 1 when a connector or task had failed at the end.
     """
-    log_to_stderr(log_level)
     find_own_modules()
     try:
+        log_to_stderr(LogOptions(log_level, log_format), default="WARN")
         worker = worker_settings(worker_file, override, http)
         connectors = [read_config_file(path) for path in connector_files or []]
         running = _run(

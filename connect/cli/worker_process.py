@@ -1,9 +1,8 @@
-"""The settings, logs and output lines that the commands that run a worker share."""
+"""The settings and output lines that the commands that run a worker share."""
 
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,17 +12,11 @@ import typer
 
 from connect.config import read_config_file
 from kafka_client.http.address import check_address
-from kafka_client.log_level import LogLevel
 
 Http: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="serve the REST interface there: listeners=http://HOST:PORT"),
 ]
-
-
-def log_to_stderr(level: LogLevel) -> None:
-    """Have warnings and errors, or what `level` says, written to stderr."""
-    logging.basicConfig(level=level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 def worker_settings(file: Path, overrides: Sequence[str] | None, http: str | None) -> dict[str, Any]:

@@ -14,20 +14,9 @@ from starlette.responses import Response
 from connect.rest.bodies import empty, json_body, json_response, object_of
 from connect.rest.parts import RestParts
 from connect.rest.routes import Route
+from kafka_client.logs.levels import LEVELS, ROOT, logger_named, name_of
 
 _log = logging.getLogger(__name__)
-ROOT = "root"
-LEVELS = {
-    "OFF": logging.CRITICAL + 10,
-    "FATAL": logging.CRITICAL,
-    "ERROR": logging.ERROR,
-    "WARN": logging.WARNING,
-    "INFO": logging.INFO,
-    "DEBUG": logging.DEBUG,
-    "TRACE": 5,
-    "ALL": 1,
-}
-"""Python's levels by Kafka's names, the highest first."""
 
 
 class LoggerLevels:
@@ -51,7 +40,7 @@ class LoggerLevels:
         number = LEVELS[level]
         below = "" if name == ROOT else f"{name}."
         loggers = {each: logger for each, logger in _loggers().items() if each.startswith(below)}
-        loggers[name] = logging.getLogger() if name == ROOT else logging.getLogger(name)
+        loggers[name] = logger_named(name)
         changed = sorted(each for each, logger in loggers.items() if logger.getEffectiveLevel() != number)
         for each, logger in loggers.items():
             logger.setLevel(number if each == name else logging.NOTSET)
@@ -59,9 +48,7 @@ class LoggerLevels:
         return changed
 
     def _shown(self, name: str) -> dict[str, Any]:
-        logger = logging.getLogger() if name == ROOT else logging.getLogger(name)
-        number = logger.getEffectiveLevel()
-        level = next((each for each, least in LEVELS.items() if number >= least), "ALL")
+        level = name_of(logger_named(name).getEffectiveLevel())
         return {"level": level, "last_modified": self._modified.get(name)}
 
 

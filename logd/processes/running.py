@@ -30,19 +30,21 @@ def run(
     overrides: Sequence[str],
     count: int,
     *,
+    more: Sequence[str],
     pipe_variable: str,
     age: Callable[[], float],
 ) -> int:
     """Run ``count`` brokers until a signal, or until one has ended.
 
-    ``pipe_variable`` is the environment variable with a broker's end of the pipe; ``age`` returns the age of
-    this process (s). Returns the exit status: 0 if all have stopped on request, else 1, or the status of the
-    broker that ended. Raises ConfigError.
+    ``more`` are further arguments of each broker's command. ``pipe_variable`` is the environment variable
+    with a broker's end of the pipe; ``age`` returns the age of this process (s). Returns the exit status: 0
+    if all have stopped on request, else 1, or the status of the broker that ended. Raises ConfigError.
     """
     every = shares(load_config(path, overrides).config, count)
     config_arguments = ["--config", str(path)] if path is not None else []
     commands = {
-        share.node_id: [*config_arguments, *_overriding((*overrides, *share.overrides))] for share in every
+        share.node_id: [*config_arguments, *_overriding((*overrides, *share.overrides)), *more]
+        for share in every
     }
     theirs, ours = os.pipe()
     try:

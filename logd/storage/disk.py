@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from kafka_client.private_files import FILE_MODE
 from kafka_client.records.slice import FileSlice
 from logd.storage.errors import NotResident
 
@@ -182,7 +183,7 @@ class PosixDisk:
     def open(self, path: Path, *, create: bool = True) -> File:
         """See `Disk.open`."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return PosixFile(os.open(path, flags, 0o644))
+        return PosixFile(os.open(path, flags, FILE_MODE))
 
     def rename(self, source: Path, target: Path) -> None:
         """See `Disk.rename`."""

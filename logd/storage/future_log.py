@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_client.private_files import DIRECTORY_MODE
 from kafka_client.topic_partition import TopicPartition
 from logd.config.setting import LONG_MAX
 from logd.config.topic import TopicConfig
@@ -101,7 +102,7 @@ class FutureLog:
         except OSError as error:
             raise self.source.health.fail(f"creating {self.log.directory.name}", error) from error
         try:
-            self.path.mkdir()
+            self.path.mkdir(DIRECTORY_MODE)
             if self.log.topic_id is not None:
                 data = encode_partition_metadata(self.log.topic_id)
                 write_atomically(self.target.disk, self.path / PARTITION_METADATA, data)

@@ -6,6 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from kafka_client.private_files import FILE_MODE
 from logd.storage.errors import DirectoryLocked
 from logd.storage.names import LOCK
 
@@ -20,7 +21,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         """Take the lock. Raises DirectoryLocked and OSError."""
-        fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

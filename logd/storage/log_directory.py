@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_client.errors import CorruptRecordBatch, KafkaError
+from kafka_client.private_files import DIRECTORY_MODE
 from kafka_client.topic_partition import TopicPartition
 from logd.storage.checkpoints import (
     encode_offsets,
@@ -165,7 +166,7 @@ class LogDirectory:
         Raises DirectoryLocked, DirectoryMismatch and StorageError.
         """
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             lock = DirectoryLock(path)
         except OSError as error:
             raise StorageError(path, f"cannot be used: {error.strerror}") from error

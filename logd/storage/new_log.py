@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kafka_client.private_files import DIRECTORY_MODE
 from logd.storage.checkpoints import encode_partition_metadata
 from logd.storage.disk import Disk
 from logd.storage.names import LOG_SUFFIX, PARTITION_METADATA, offset_name
@@ -31,7 +32,7 @@ class Placement:
         """
         if self.is_done:
             return
-        self._directory.mkdir(exist_ok=True)
+        self._directory.mkdir(DIRECTORY_MODE, exist_ok=True)
         if self._topic_id is not None:
             # Before anything else: a log whose directory does not say so was not made by us.
             file = self._disk.open(self._directory / PARTITION_METADATA)

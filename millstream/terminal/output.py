@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
+from kafka_client.escape import escape_controls
+
 PIPE_WIDTH = 10_000
 """The width of a table in a pipe, where nothing may be folded since programs read the fields."""
 
@@ -80,7 +82,7 @@ def _table(rows: Iterable[Row], columns: Columns, out: TextIO) -> None:
         heading = columns[name] if isinstance(columns, Mapping) else name.replace("_", " ").upper()
         table.add_column(Text(heading), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_text(row.get(name))) for name in columns))
+        table.add_row(*(Text(escape_controls(_text(row.get(name)))) for name in columns))
     console.print(table)
 
 
@@ -100,8 +102,8 @@ def _text(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """Escape tabs, line ends and backslashes, so that a field stays in one line."""
-    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
+    """Escape control characters and backslashes, so that a field stays in one line."""
+    return escape_controls(text.replace("\\", r"\\"))
 
 
 def _json(value: Any) -> str:

@@ -20,6 +20,7 @@ from typing import IO
 
 import msgspec
 
+from kafka_client.private_files import DIRECTORY_MODE
 from streams.errors import StateError, StateFolderLocked
 from streams.runtime.task_id import TaskId
 
@@ -36,7 +37,10 @@ class StateFolder:
     def __init__(self, state_dir: str, application_id: str) -> None:
         self.path = Path(state_dir) / application_id
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            self.path.mkdir(DIRECTORY_MODE, exist_ok=True)
+            with suppress(OSError):  # Another user may own it. Then its permissions are that user's to set.
+                self.path.chmod(DIRECTORY_MODE)
             self._lock: IO[str] = open(self.path / ".lock", "a+")  # noqa: SIM115 - held until close
         except OSError as error:
             raise StateError(f"state.dir {state_dir} cannot be used: {error}") from error
@@ -62,7 +66,7 @@ class StateFolder:
     def made_for(self, id: TaskId) -> Path:
         """Create a task's folder if necessary and return it."""
         folder = self.path / str(id)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(DIRECTORY_MODE, exist_ok=True)
         return folder
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 
 from rocksdict import AccessType, Options, Rdict, WriteBatch, WriteOptions
 
+from kafka_client.private_files import DIRECTORY_MODE
 from streams.state.backend import Range, Update
 from streams.state.rocks_errors import OnDamage, is_damage, translated
 from streams.state.rocks_memory import RocksMemory
@@ -118,7 +119,7 @@ class RocksBackend:
             raise translated(self._path, error, self._on_damage) from error
 
     def _open_files(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
+        self._path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         self._db = Rdict(
             str(self._path),
             raw_options(self._memory),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kafka_client import Admin, BatchFetcher, Client, TopicPartition
 from kafka_client.errors import KafkaError, OffsetOutOfRange, UnreadableBatch
+from kafka_client.private_files import DIRECTORY_MODE
 from kafka_client.records import Record
 from streams.config import StreamsConfig
 from streams.errors import RegistryUnavailable, SerializationError, StateError, TopologyError
@@ -281,7 +282,7 @@ class GlobalStores:
         )
 
     def _made_folder(self) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         return self._folder
 
     async def _partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:

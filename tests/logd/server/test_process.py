@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,6 +35,30 @@ def test_one_line_when_ready(tmp_path: Path) -> None:
     with LogdProcess(tmp_path, {"node.id": "7"}) as logd:
         pattern = r"logd ready at 127\.0\.0\.1:\d+ \(node 7, cluster [\w-]{22}, 0 partitions, \d+\.\d\d s\)"
         assert re.fullmatch(pattern, logd.log.strip())
+
+
+def test_a_log_for_programs_has_an_object_a_line(tmp_path: Path) -> None:
+    logd = LogdProcess(tmp_path, {"node.id": "7", "auto.create.topic.enable": "false"})
+    logd.environment["MILLSTREAM_LOG_FORMAT"] = "json"
+    with logd:
+        logd.stop()
+    _, *lines = sorted(logd.log.splitlines(), key=lambda line: line.startswith("{"))
+    records = [json.loads(line) for line in lines]
+    assert {record["broker"] for record in records} == {7}
+    levels = {record["logger"]: record["level"] for record in records}
+    assert levels["logd"] == "INFO", "its last line says that it has stopped"
+
+
+def test_others_cannot_read_its_files(tmp_path: Path) -> None:
+    with LogdProcess(tmp_path) as logd:
+        with RawClient(logd.port) as client:
+            make(client, "t")
+            client.produce("t", [(1, b"k", b"v", ())])
+        logd.stop()
+    data = tmp_path / "data"
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data, *data.rglob("*"))}
+    assert any(path.name == "t-0" for path in modes)
+    assert not {path.name: oct(mode) for path, mode in modes.items() if mode & 0o027}
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,19 @@ def task_folder(folder: StateFolder, id: TaskId, used_at: int) -> Path:
     (path / "data").write_bytes(b"x")
     os.utime(path.parent, (used_at / 1000, used_at / 1000))
     return path.parent
+
+
+def test_others_cannot_read_it(tmp_path: Path) -> None:
+    """Check Kafka Streams' permissions, also of a folder that an older release has made."""
+    made = tmp_path / "state" / "app"
+    made.mkdir(parents=True)
+    made.chmod(0o755)
+    (tmp_path / "state").chmod(0o755)
+    folder = StateFolder(str(tmp_path / "state"), "app")
+    task = folder.made_for(TaskId(0, 1))
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (folder.path, task)] == [0o750, 0o750]
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o755, "other applications may have it too"
+    folder.close()
 
 
 def test_what_does_not_run_here_goes_after_the_delay(tmp_path: Path) -> None:
