@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -32,38 +33,51 @@ def test_the_project_runs() -> None:
 
 
 @deep
-def test_mypy_is_content(tmp_path: Path) -> None:
+def test_mypy_is_content() -> None:
+    """With the cache of `make check`, which has the modules that the project imports."""
     pytest.importorskip("mypy")
-    options = ["--strict", "--python-version=3.11", f"--cache-dir={tmp_path}"]
+    options = ["--strict", "--python-version=3.11"]
     checked = run("mypy", *options, f"--config-file={ROOT / 'pyproject.toml'}", str(PROJECT), cwd=ROOT)
     assert checked.returncode == 0, checked.stdout
 
 
-def told_by_pyright(path: Path) -> list[tuple[int, str, str]]:
-    """Line, rule and message of all that it finds in a file."""
+class Report(NamedTuple):
+    """A diagnostic of pyright."""
+
+    line: int
+    rule: str
+    message: str
+
+
+@pytest.fixture(scope="module")
+def pyrights_reports() -> dict[Path, list[Report]]:
+    """Return pyright's diagnostics by file. One process looks at both, since both import the same modules."""
     pytest.importorskip("pyright", reason="pyright is not installed (the extra check)")
     command = ["pyright", "--outputjson", "--pythonversion=3.11", f"--pythonpath={sys.executable}"]
-    checked = run(*command, str(path), cwd=ROOT)
+    checked = run(*command, str(PROJECT), str(MISTAKES), cwd=ROOT)
     # Before it there may be lines about pyright's own installation.
-    diagnostics = json.loads(checked.stdout[checked.stdout.index("{") :])["generalDiagnostics"]
-    assert checked.returncode == bool(diagnostics)
-    return [
-        (each["range"]["start"]["line"] + 1, each.get("rule", ""), each["message"]) for each in diagnostics
-    ]
+    output = json.loads(checked.stdout[checked.stdout.index("{") :])
+    assert checked.returncode == bool(output["generalDiagnostics"])
+    assert output["summary"]["filesAnalyzed"] == 2
+    reports: dict[Path, list[Report]] = {PROJECT: [], MISTAKES: []}
+    for each in output["generalDiagnostics"]:
+        line = each["range"]["start"]["line"] + 1
+        reports[Path(each["file"])].append(Report(line, each.get("rule", ""), each["message"]))
+    return reports
 
 
 @deep
-def test_pyright_is_content() -> None:
-    assert told_by_pyright(PROJECT) == []
+def test_pyright_is_content(pyrights_reports: dict[Path, list[Report]]) -> None:
+    assert pyrights_reports[PROJECT] == []
 
 
 @deep
-def test_pyright_finds_what_is_wrong() -> None:
+def test_pyright_finds_what_is_wrong(pyrights_reports: dict[Path, list[Report]]) -> None:
     """pyright reports each mistake in its line, with its rule, and nothing else."""
     lines = MISTAKES.read_text().splitlines()
     expected = {number: line.split("  # ")[1] for number, line in enumerate(lines, 1) if "  # report" in line}
     reported: dict[int, set[str]] = {}
-    for line, rule, _ in told_by_pyright(MISTAKES):
-        reported.setdefault(line, set()).add(rule)
+    for report in pyrights_reports[MISTAKES]:
+        reported.setdefault(report.line, set()).add(report.rule)
     assert reported.keys() == expected.keys()
     assert {line: rules for line, rules in reported.items() if expected[line] not in rules} == {}
