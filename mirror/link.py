@@ -1,8 +1,8 @@
 """Runs one flow between two clusters: opens clients and topics, copies, and stops.
 
 Four tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
-missing acknowledgements. The fourth asks the source for its ends and reports what stands still. A fifth writes
-checkpoints of consumer groups. A partition that cannot be copied is quarantined while the others go on.
+missing acknowledgements. The fourth asks the source for its ends and reports what stands still. A fifth
+writes checkpoints of consumer groups. A partition that cannot be copied is quarantined; the others go on.
 """
 
 from __future__ import annotations
