@@ -25,7 +25,7 @@ PARTITIONS = 6
 DELIVERY_MS = 180_000
 """Longer than any fault lasts."""
 AT_ONCE = 20
-PAUSE_S = 0.01
+PAUSE_S = 0.03
 """Between so many records: brokers are to be disturbed, not kept busy."""
 NICE = 10
 """The niceness of librdkafka's threads: others go first."""

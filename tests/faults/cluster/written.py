@@ -14,7 +14,7 @@ from tests.support.hosts import Hosts
 from tests.support.network import Network
 from tests.support.waiting import wait_for
 
-RECORDS_BETWEEN = 200
+RECORDS_BETWEEN = 100
 CLIENTS = "clients"
 """Name of the clients as an end of a network."""
 

@@ -78,16 +78,23 @@ def test_the_sources_run_without_cython() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of what is compiled. What Cython makes of it once stays there for each compiler."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return folder
+
+
 @depth.deep
 @pytest.mark.parametrize("compiler", ["/nowhere/cc", "false"])
-def test_without_a_compiler_one_line_says_so(compiler: str, tmp_path: Path) -> None:
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+def test_without_a_compiler_one_line_says_so(compiler: str, sources: Path) -> None:
     done = subprocess.run(
         [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
-        cwd=tmp_path,
+        cwd=sources,
         env={**os.environ, "CC": compiler},
         capture_output=True,
         text=True,
@@ -96,7 +103,7 @@ def test_without_a_compiler_one_line_says_so(compiler: str, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     (line,) = (done.stdout + done.stderr).splitlines()
     assert all(name in line for name in MODULES) and "Install a C compiler" in line
-    assert not list(tmp_path.rglob("*.so"))
+    assert not list(sources.rglob("*.so"))
 
 
 rows = st.lists(
