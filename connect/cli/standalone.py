@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,22 +111,22 @@ async def _run(
     worker = Worker(config, on_change=note, worker_id=None if server is None else server.worker_id)
     try:
         async with worker:
+            service = StandaloneService(worker)
+            service.is_ready = False
             if server is not None:
-                await server.serve(StandaloneService(worker), config, worker.metrics)
-            names = [await worker.start_connector(connector) for connector in connectors]
-            facts = {} if server is None else {"rest": server.url}
-            say("started", worker_id=worker.worker_id, connectors=names, **facts)
-            reporting = asyncio.create_task(_report(worker, changed, interval))
-            waits: set[asyncio.Task[Any]] = {asyncio.create_task(stopped.wait())}
-            if until_done:
-                waits.add(asyncio.create_task(worker.wait_done()))
-            if until_failed:
-                waits.add(asyncio.create_task(failed.wait()))
-            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for task in (*waits, reporting):
-                task.cancel()
-            for task in done:
-                task.result()
+                await server.serve(service, config, worker.metrics)
+            starting = asyncio.create_task(worker.start_connectors(connectors))
+            if await _first_of(stopped.wait(), starting) is starting:  # a connector's start may hang
+                service.is_ready = True
+                facts = {} if server is None else {"rest": server.url}
+                say("started", worker_id=worker.worker_id, connectors=starting.result(), **facts)
+                reporting = asyncio.create_task(_report(worker, changed, interval))
+                ends = [
+                    *([worker.wait_done()] if until_done else []),
+                    *([failed.wait()] if until_failed else []),
+                ]
+                await _first_of(stopped.wait(), *ends)
+                reporting.cancel()
             if server is not None:
                 await server.close()
     finally:
@@ -135,6 +135,17 @@ async def _run(
     has_failed = worker.failed  # including failures of the last flush and commit
     say("stopped", failed=has_failed, connectors=worker.status())
     return has_failed
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> asyncio.Task[Any]:
+    """Return the first of several waits to end, and cancel the others. Raises its exception."""
+    tasks = [each if isinstance(each, asyncio.Task) else asyncio.create_task(each) for each in waits]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    for task in done:
+        task.result()
+    return next(task for task in reversed(tasks) if task in done)
 
 
 async def _report(worker: Worker, changed: asyncio.Event, interval: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from connect.api.range_sink import OffsetRange, RangeSinkContext, RangeSinkTask
 from connect.config import SinkConfig
@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 class WorkerRangeTask(WorkerTask):
     """A worker's task that runs a `RangeSinkTask`."""
+
+    _CALLS_HAVE_FLUSH_TIME: ClassVar[bool] = True
 
     def __init__(
         self, setting: TaskSetting, task: RangeSinkTask, *, on_change: Callable[[], None] = lambda: None

@@ -51,7 +51,7 @@ class WorkerSourceTask(WorkerTask):
     """A worker's task that runs a `SourceTask`."""
 
     _SENDER: ClassVar[type[SourceSender]] = SourceSender
-    _COMMITS_BESIDE_CALLS: ClassVar[bool] = True
+    _CALLS_HAVE_FLUSH_TIME: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -23,9 +23,15 @@ class StandaloneService(HerderService):
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker.config, worker.herder, worker.configs)
         self._worker = worker
+        self.is_ready = True
+        """False while the connectors of the command line are started."""
 
     def health(self) -> tuple[Literal["starting", "healthy", "unhealthy"], str]:
-        """Return the worker's health: it is healthy once it is started."""
+        """Return the worker's health: it is healthy once it has started its connectors (KIP-1017)."""
+        if not self.is_ready:
+            stage = self._worker.stage
+            details = "" if stage is None else f" {stage.summary()}"
+            return "starting", f"Worker is still starting up.{details}"
         return "healthy", "Worker has completed startup and is ready to handle requests."
 
     def server_info(self) -> Document:

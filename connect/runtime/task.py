@@ -69,8 +69,8 @@ class TaskSetting:
 class WorkerTask(ABC):
     """A running task of a plugin. Call `launch()`, then `stop()`; in between, `pause()` and `resume()`."""
 
-    _COMMITS_BESIDE_CALLS: ClassVar[bool] = False
-    """True if the task flushes and commits at its end although a plugin's call has not returned."""
+    _CALLS_HAVE_FLUSH_TIME: ClassVar[bool] = False
+    """True if a stop waits `offset.flush.timeout.ms` longer for a plugin's call, as it is part of a flush."""
 
     def __init__(self, setting: TaskSetting, *, on_change: Callable[[], None] = lambda: None) -> None:
         self.setting = setting
@@ -159,7 +159,7 @@ class WorkerTask(ABC):
         worker = self.setting.worker
         seconds = worker.task_shutdown_graceful_timeout_ms / 1000
         _, late = await asyncio.wait({self._life}, timeout=seconds)
-        if late and (self._COMMITS_BESIDE_CALLS or not self._calls.statistics()["calls"]):
+        if late and (self._CALLS_HAVE_FLUSH_TIME or not self._calls.statistics()["calls"]):
             more = worker.offset_flush_timeout_ms / 1000
             seconds += more
             _, late = await asyncio.wait({self._life}, timeout=more)

@@ -26,7 +26,7 @@ from connect.runtime.isolation.process_task import ProcessTask
 from connect.runtime.plugins import reload_plugins
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
-from connect.runtime.stage import request_stage
+from connect.runtime.stage import Stage, request_stage
 from connect.runtime.states import State
 from connect.runtime.topics_regex import matches
 from connect.runtime.worker_config import WorkerConfig
@@ -115,12 +115,25 @@ class Worker:
 
         Raises ConfigError or NotFound for an invalid config; later failures are in its status.
         """
-        checked = await self.configs.check_in_thread(raw)
-        name = checked.name
-        if name in self._connectors:
-            raise ConfigError("name", name, "is the name of another connector already")
-        await self.write(self.herder.put_connector(name, checked.config))
+        (name,) = await self.start_connectors([raw])
         return name
+
+    async def start_connectors(self, raws: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Start connectors, as `start_connector` does. One that hangs keeps the others from nothing."""
+        names: list[str] = []
+        for raw in raws:
+            checked = await self.configs.check_in_thread(raw)
+            if checked.name in self._connectors:
+                raise ConfigError("name", checked.name, "is the name of another connector already")
+            self._apply(self.herder.put_connector(checked.name, checked.config))
+            names.append(checked.name)
+        await self._settled(*names)
+        return names
+
+    @property
+    def stage(self) -> Stage | None:
+        """The step that a connector's start or change waits for; None if everything is settled."""
+        return _first_stage(self._connectors.values())
 
     async def write(self, records: Iterable[ConfigRecord]) -> None:
         """Apply records of the herder's, and wait until everything runs as it should or has failed."""
@@ -181,7 +194,7 @@ class Worker:
 
     def _follow_stage(self, *connectors: WorkerConnector) -> None:
         """Have the steps of connectors be the stage of the present request."""
-        request_stage().follow(lambda: next((each.stage for each in connectors if each.stage), None))
+        request_stage().follow(lambda: _first_stage(connectors))
 
     def pause_connector(self, name: str) -> None:
         """Pause a connector and its tasks, until it is resumed; the tasks keep their resources."""
@@ -310,3 +323,7 @@ class Worker:
         group = group_id(connector.name, self.config.raw, config)
         committed = await Admin(self._clients.of("sink", config)).list_group_offsets(group)
         return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+
+
+def _first_stage(connectors: Iterable[WorkerConnector]) -> Stage | None:
+    return next((each.stage for each in connectors if each.stage is not None), None)

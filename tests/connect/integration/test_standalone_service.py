@@ -1,6 +1,7 @@
 """The requests of the REST interface to a standalone worker."""
 
 import asyncio
+import json
 
 import httpx
 import pytest
@@ -13,7 +14,9 @@ from connect.rest.assembly import rest_parts
 from connect.rest.service import WorkerService
 from connect.runtime import Worker
 from connect.runtime.standalone_service import StandaloneService
+from kafka_client.http.client import HttpClient
 from tests.connect.kafka_workers.plugins import MonitorableSource, reference
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 HANGING = (
@@ -114,3 +117,31 @@ async def test_a_connector_that_hangs_can_be_changed_and_deleted(kit, topic, tmp
             assert (await patient.get("/connectors")).json() == []
             answer = await patient.post("/connectors", json={"name": "c", "config": plain})
             assert answer.status_code == 201
+
+
+def test_a_worker_whose_connector_hangs_at_the_start_is_starting_and_can_be_ended(kit, topic, tmp_path):
+    url = f"http://127.0.0.1:{free_port()}"
+    kit.settings |= {"listeners": url, "task.shutdown.graceful.timeout.ms": "200"}
+    source = {"connector.class": reference(MonitorableSource), "topic": topic, "throughput": "10"}
+    hanging = source | {"name": "hanging", "events": str(tmp_path / "a"), "block": "Connector::start"}
+    process = kit.spawn(hanging, source | {"name": "normal", "events": str(tmp_path / "b")})
+    client = HttpClient(timeout=60)
+
+    def answer(path: str) -> tuple[int, dict]:
+        try:
+            response = client.request("GET", url + path, None, {})
+        except OSError:
+            return 0, {}
+        return response.status, json.loads(response.body)
+
+    def is_running() -> bool:
+        tasks = answer("/connectors/normal/status")[1].get("tasks", [])
+        return [task["state"] for task in tasks] == ["RUNNING"]
+
+    kit.wait_until(is_running, process)
+    status, health = answer("/health")
+    assert (status, health["status"]) == (503, "starting")
+    text = "Worker is still starting up. The worker is currently starting the connector, which began at "
+    assert health["message"].startswith(text)
+    assert kit.terminate(process) == 0
+    assert [event["event"] for event in kit.events()] == ["stopped"]
