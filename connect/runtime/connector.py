@@ -278,6 +278,10 @@ class WorkerConnector:
         """Start the plugin's connector. An error is not raised: it fails `status`."""
         self._failed_run = None
         self._stage = Stage("starting the connector")
+        if self.status.state is State.FAILED:
+            self.status.become(
+                State.RESTARTING
+            )  # so that another failure is a change, with a trace of its own
         runner = ConnectorRunner(self.checked, run, self._wake_for_plan, self._parts.config.providers)
         startups = self._parts.startings.connectors
         try:

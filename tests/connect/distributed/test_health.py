@@ -21,7 +21,9 @@ from connect.distributed.service import DistributedService
 def test_a_worker_whose_coordinator_is_silent_is_unhealthy(assignment, generation, is_current, health):
     group = SimpleNamespace(assignment=assignment, generation=generation, is_current=is_current)
     lost = SimpleNamespace(problem=lambda: None)
-    worker = SimpleNamespace(config=None, herder=None, failure=None, group=group, lost_configs=lost)
+    worker = SimpleNamespace(
+        config=None, herder=None, configs=None, failure=None, group=group, lost_configs=lost
+    )
     state, message = DistributedService(worker).health()
     assert state == health
     if health == "unhealthy":

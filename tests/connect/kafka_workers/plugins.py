@@ -60,6 +60,7 @@ class SourceScriptConfig(ScriptConfig):
     max_messages: int = setting("The number after which no record comes; -1: no end.", default=-1)
     num_tasks: int = setting("How many tasks are planned; -1: as many as allowed.", default=-1)
     connector_start_inject_error: bool = setting("Whether the connector fails to start.", default=False)
+    tasks_start_inject_error: str = setting("The numbers of the tasks that fail to start.", default="")
     connector_stop_inject_error: bool = setting("Whether the connector fails to stop.", default=False)
 
 
@@ -75,6 +76,8 @@ class MonitorableSourceTask(SourceTask):
         self._stopping = threading.Event()
         note(config, {"event": "start", "task": self._id, "from": self._number})
         block(config, "Task::start")
+        if str(self._id) in self._parsed.tasks_start_inject_error.split(","):
+            raise RuntimeError("Injecting errors during task start")
 
     def poll(self) -> list[SourceRecord] | None:
         block(self._config, "Task::poll")
