@@ -63,6 +63,10 @@ OWN = {
         "millstream.commands.config.cli:app",
         "Settings of topics, brokers and groups: describe, alter and delete them.",
     ),
+    "user": Own(
+        "millstream.commands.user.cli:app",
+        "Users that log in by SCRAM: list, add and remove them; set the first one.",
+    ),
     "log-dirs": Own(
         "millstream.commands.log_dirs.cli:app",
         "Brokers' log folders: what is in them and how much room they have.",

@@ -8,6 +8,7 @@ has. So decoys are made from a secret of the cluster, which lasts.
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Callable, Mapping
 
 from logd.security.errors import LoginFailed
@@ -18,6 +19,13 @@ from logd.security.scram_credential import (
     ScramMechanism,
     salt_of,
 )
+
+DECOY_KEY_BYTES = 32
+
+
+def new_decoy_key() -> bytes:
+    """Return a random secret for decoys."""
+    return secrets.token_bytes(DECOY_KEY_BYTES)
 
 
 class ScramUsers:

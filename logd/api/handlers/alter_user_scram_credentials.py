@@ -5,8 +5,6 @@ Clients send a salted password, from which the credential is made; nothing of it
 
 from __future__ import annotations
 
-import secrets
-
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -17,9 +15,9 @@ from logd.api.request.context import RequestContext
 from logd.metadata.controller.core import Controller
 from logd.metadata.controller.decision import Decision
 from logd.metadata.controller.scram import Altered, Deletion, Upsertion, alter_credentials
+from logd.security.scram_users import new_decoy_key
 
 REQUEST = AlterUserScramCredentialsRequest
-DECOY_KEY_BYTES = 32
 
 
 async def handle(
@@ -37,7 +35,7 @@ async def handle(
         )
         for each in request.upsertions
     ]
-    decoy_key = _new_decoy_key if context.broker.cluster.is_standalone else None
+    decoy_key = new_decoy_key if context.broker.cluster.is_standalone else None
 
     def alteration(controller: Controller) -> Decision[Altered]:
         return alter_credentials(controller.image, deletions, upsertions, decoy_key=decoy_key)
@@ -64,7 +62,3 @@ def refused(request: AlterUserScramCredentialsRequest, code: ErrorCode) -> Alter
     return AlterUserScramCredentialsResponse(
         results=[AlterUserScramCredentialsResult(user=user, error_code=code) for user in dict.fromkeys(names)]
     )
-
-
-def _new_decoy_key() -> bytes:
-    return secrets.token_bytes(DECOY_KEY_BYTES)

@@ -64,12 +64,12 @@ def alter_credentials(
     """
     alterations: list[Deletion | Upsertion] = [*deletions, *upsertions]
     answer: Altered = {}
-    seen: set[tuple[str, int]] = set()
+    altered_keys: set[tuple[str, int]] = set()
     configs: dict[str, dict[str, str]] = {}
     for each in alterations:
         key = each.user, each.mechanism
-        problem = _duplicate() if key in seen else _problem(image, each)
-        seen.add(key)
+        problem = _duplicate() if key in altered_keys else _problem(image, each)
+        altered_keys.add(key)
         answer[each.user] = answer.get(each.user) or problem
         if problem is None:
             current = configs.setdefault(each.user, dict(image.user_configs.get(each.user, {})))

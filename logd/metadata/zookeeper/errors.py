@@ -13,6 +13,7 @@ ZooKeeperError
 ├── DuplicateBrokerId   another broker is registered under the id: stop
 ├── ForeignBroker       a broker of Apache Kafka is registered: do not join, nothing was written
 ├── ChrootTaken         a standalone broker's metadata cannot be moved there: use another chroot
+├── ClusterRuns         brokers run: send them a request instead
 ├── UnfinishedMove      a standalone broker's metadata is there in part: finish its move first
 ├── BadZnode            a znode has an unusable value: the error names path, value and remedy
 └── Refused             ZooKeeper refuses for another reason, which the text names
@@ -141,6 +142,17 @@ class ChrootTaken(ZooKeeperError):
 
     def __str__(self) -> str:
         return f"cannot move to {self.connect}: {self.reason}"
+
+
+class ClusterRuns(ZooKeeperError):
+    """An error: brokers run, so that only their controller may change the metadata."""
+
+    def __init__(self, connect: str) -> None:
+        super().__init__(connect)
+        self.connect = connect
+
+    def __str__(self) -> str:
+        return f"brokers run at {self.connect}, ask them instead: `millstream user add`"
 
 
 class UnfinishedMove(ZooKeeperError):

@@ -51,15 +51,15 @@ async def server_messages(users: ScramUsers, user: str, password: str) -> tuple[
 async def test_an_unknown_user_fails_where_a_wrong_password_does() -> None:
     alice = ScramCredential.of_password(MECHANISM, "pencil")
     users = users_of({"alice": {MECHANISM.label: alice.to_text()}})
-    known, wrong = await server_messages(users, "alice", "pen")
+    right_user, wrong = await server_messages(users, "alice", "pen")
     decoy, unknown = await server_messages(users, "bob", "pen")
     assert (wrong, unknown) == (
         "Invalid client credentials of user 'alice'",
         "no SCRAM-SHA-256 credential of user 'bob'",
     )
-    assert known.startswith(b"r=clisrv,s=") and decoy.startswith(b"r=clisrv,s=")
-    assert known.endswith(b",i=4096") and decoy.endswith(b",i=4096")
-    assert abs(len(known) - len(decoy)) <= 8
+    assert right_user.startswith(b"r=clisrv,s=") and decoy.startswith(b"r=clisrv,s=")
+    assert right_user.endswith(b",i=4096") and decoy.endswith(b",i=4096")
+    assert abs(len(right_user) - len(decoy)) <= 8
 
 
 async def test_a_decoy_is_the_same_at_each_login_and_on_each_broker() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_client import Admin, Client
-from kafka_client.errors import AuthenticationFailed
+from kafka_client.errors import AuthenticationFailed, KafkaError
 from kafka_client.security.settings import SecuritySettings
+from logd.broker.first_users import set_in_zookeeper
 from logd.broker_server import BrokerServer
+from logd.config.load import from_properties
+from logd.metadata.controller.scram import Upsertion
+from logd.metadata.zookeeper.errors import ClusterRuns
 from logd.metadata.zookeeper.znodes import paths
 from logd.security.scram_credential import ScramCredential
 from tests.logd.broker.cluster.brokers import Brokers
@@ -40,6 +46,11 @@ async def log_in(server: BrokerServer, user: str = "alice", password: str = PASS
         await client.metadata()
 
 
+def upsertion(user: str) -> Upsertion:
+    salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), b"salt", 4096)
+    return Upsertion(user=user, mechanism=1, iterations=4096, salt=b"salt", salted_password=salted)
+
+
 def decoy_key_of(server: BrokerServer) -> bytes:
     login = server.broker.broker_login
     assert login is not None
@@ -51,11 +62,17 @@ def know(brokers: Brokers, *users: str) -> bool:
 
 
 async def test_users_of_three_brokers(zookeeper: str, tmp_path: Path) -> None:
+    config = from_properties({"zookeeper.connect": zookeeper, "node.id": "1"}).config
+    assert await set_in_zookeeper(config, [upsertion("alice")]) == zookeeper
+    with pytest.raises(KafkaError, match="Too few iterations"):
+        await set_in_zookeeper(config, [replace(upsertion("alice"), iterations=1)])
     async with Brokers(zookeeper, tmp_path, **LISTENERS) as brokers:
         async with Client(brokers.bootstrap) as client:
             admin = Admin(client)
-            for user in ("alice", "bob.ä~"):
-                await admin.set_scram_credential(user, MECHANISM, PASSWORD)
+            assert await admin.describe_scram_credentials() == {"alice": {MECHANISM: 4096}}
+            with pytest.raises(ClusterRuns, match="millstream user add"):
+                await set_in_zookeeper(config, [upsertion("eve")])
+            await admin.set_scram_credential("bob.ä~", MECHANISM, PASSWORD)
             await brokers.until(lambda: know(brokers, "alice", "bob.ä~"))
             for each in brokers.up.values():
                 await log_in(each)

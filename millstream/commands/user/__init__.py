@@ -1,0 +1,1 @@
+"""`millstream user`: users that log in by SCRAM."""
