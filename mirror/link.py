@@ -1,8 +1,8 @@
 """Runs one flow between two clusters: opens clients and topics, copies, and stops.
 
 Three tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
-missing acknowledgements. A fourth writes checkpoints of consumer groups. A partition that cannot be copied is
-quarantined while the others go on.
+missing acknowledgements. Two more write checkpoints of consumer groups and heartbeats, if they are enabled. A
+partition that cannot be copied is quarantined while the others go on.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kafka_client.metrics.metrics import Metrics, Values
 from mirror.checkpoints.emitter import GroupCheckpoints
 from mirror.config import Cluster, LinkSettings
 from mirror.errors import MirrorError, NotAligned
+from mirror.heartbeats import Heartbeats
 from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
 from mirror.quarantine import Quarantine, Quarantined
@@ -108,6 +109,8 @@ class Link:
         work = [self._copy_on(until_caught_up), self._tend(), self._watch(), self._stopped()]
         if self.settings.groups.enabled:
             work.append(self._checkpoints.run())
+        if self.settings.emit_heartbeats:
+            work.append(Heartbeats(self.settings, self._source, clock=self._clock).run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
