@@ -12,5 +12,7 @@ and `heartbeats` writes a flow's heartbeats.
 `position` computes where a copy resumes after a stop or a kill; `start_positions` does so for many
 partitions. `quarantine` keeps the partitions that cannot be copied for now; `unreadable` the batches to skip.
 
+`client` answers questions about a cluster from the topics of its mirrors.
+
 `verify` compares two topics by `digest`. `cli` is `millstream mirror run`.
 """
