@@ -68,6 +68,9 @@ class LinkSettings:
     """Seconds between offset syncs of a partition; a restart reads the source from the last sync on."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     """Where the copy of a partition without an offset sync starts."""
+    emit_heartbeats: bool = True
+    emit_heartbeats_interval_seconds: float = 1
+    heartbeats_replication_factor: int = 3
     groups: GroupSettings = field(default_factory=GroupSettings)
     skip_unreadable: Places = ()
     """Unreadable batches of the source to skip, each named by its partition and an offset in the batch."""
@@ -175,6 +178,9 @@ def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
         emit_offset_syncs=flow.boolean("emit.offset-syncs.enabled", True),
         offset_lag_max=flow.number("offset.lag.max", 100),
         auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
+        emit_heartbeats=flow.boolean("emit.heartbeats.enabled", True),
+        emit_heartbeats_interval_seconds=flow.number("emit.heartbeats.interval.seconds", 1),
+        heartbeats_replication_factor=flow.number("heartbeats.topic.replication.factor", 3),
         groups=_groups(flow),
         skip_unreadable=parse_skips(flow.text(SKIP_KEY, "")),
         accept_discontinuities=parse_places(ACCEPT_KEY, flow.text(ACCEPT_KEY, "")),

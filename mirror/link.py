@@ -1,8 +1,9 @@
 """Runs one flow between two clusters: opens clients and topics, copies, and stops.
 
 Four tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
-missing acknowledgements. The fourth asks the source for its ends and reports what stands still. A fifth
-writes checkpoints of consumer groups. A partition that cannot be copied is quarantined; the others go on.
+missing acknowledgements. The fourth asks the source for its ends and reports what stands still. Two more
+write checkpoints of consumer groups and heartbeats, if they are enabled. A partition that cannot be copied is
+quarantined while the others go on.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mirror.checkpoints.emitter import GroupCheckpoints
 from mirror.config import Cluster, LinkSettings
 from mirror.discontinuities import check_remote_topic
 from mirror.errors import MirrorError, NotAligned
+from mirror.heartbeats import Heartbeats
 from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
 from mirror.progress import ProgressWatch
@@ -103,6 +105,8 @@ class Link:
         ]
         if self.settings.groups.enabled:
             work.append(self._checkpoints.run())
+        if self.settings.emit_heartbeats:
+            work.append(Heartbeats(self.settings, self._source, clock=self._clock).run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

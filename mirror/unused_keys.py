@@ -20,12 +20,11 @@ _KEYS = """
     config.property.filter.class config.providers config.storage.replication.factor config.storage.topic
     connect.protocol connector.class connector.client.config.override.policy connector.plugin.version
     consumer.poll.timeout.ms dedicated.mode.enable.internal.rest
-    emit.heartbeats.enabled emit.heartbeats.interval.seconds
     errors.log.enable errors.log.include.messages errors.retry.delay.max.ms
     errors.retry.timeout errors.tolerance exactly.once.source.support exactly.once.support
     forwarding.admin.class group.filter.class group.id header.converter
     header.converter.plugin.version heartbeat.interval.ms
-    heartbeats.topic.replication.factor inter.worker.key.generation.algorithm inter.worker.key.size
+    inter.worker.key.generation.algorithm inter.worker.key.size
     inter.worker.key.ttl.ms inter.worker.signature.algorithm inter.worker.verification.algorithms
     key.converter key.converter.plugin.version listeners metric.names.formats name
     offset.flush.interval.ms offset.flush.timeout.ms offset.storage.partitions

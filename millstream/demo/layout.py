@@ -244,6 +244,7 @@ class Layout:
             "replication.factor": 1,
             "offset-syncs.topic.replication.factor": self.replicas,
             "checkpoints.topic.replication.factor": 1,
+            "emit.heartbeats.enabled": "false",
             "refresh.topics.interval.seconds": 1,
         }
 

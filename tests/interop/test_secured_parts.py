@@ -142,6 +142,7 @@ def test_a_mirror_between_two_listeners(kafka: SecuredKafka, tmp_path: Path) -> 
         "replication.factor": "1",
         "offset-syncs.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
+        "emit.heartbeats.enabled": "false",
     }
     config = write(tmp_path / "mm2.properties", links)
     write(config, login(kafka), "a.")

@@ -33,6 +33,7 @@ class Pair:
             "replication.factor": "1",
             "offset-syncs.topic.replication.factor": "1",
             "emit.checkpoints.enabled": "false",
+            "emit.heartbeats.enabled": "false",
             **{key.replace("_", "."): value for key, value in others.items()},
         }
 

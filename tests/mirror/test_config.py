@@ -34,6 +34,7 @@ def test_defaults_are_mirrormakers() -> None:
     assert link.refresh_topics_interval_seconds == 600
     assert link.auto_offset_reset == "earliest"
     assert (link.offset_lag_max, link.emit_offset_syncs) == (100, True)
+    assert (link.emit_heartbeats, link.emit_heartbeats_interval_seconds) == (True, 1)
     assert link.groups.emit_checkpoints
     assert link.groups.emit_checkpoints_interval_seconds == 60
     assert link.groups.refresh_interval_seconds == 600
@@ -159,7 +160,7 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "a->c.topics": "flights",
         "nonsense": "1",
         "a->b.tasks.max": "3",
-        "emit.heartbeats.enabled": "false",
+        "exactly.once.support": "enabled",
         "a->b.sync.topic.acls.enabled": "true",
         "a->b.producer.compression.type": "zstd",
         "a->b.ssl.truststore.type": "PEM",
@@ -173,6 +174,6 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "a->c.topics is not known and has no effect",
         "nonsense is not known and has no effect",
         "without effect here: a->b.producer.compression.type, a->b.ssl.truststore.type, "
-        "a->b.sync.topic.acls.enabled, a->b.tasks.max, emit.heartbeats.enabled, "
+        "a->b.sync.topic.acls.enabled, a->b.tasks.max, exactly.once.support, "
         "offset.storage.replication.factor, request.timeout.ms",
     ]
