@@ -19,12 +19,20 @@ async def create_internal_topic(client: Client, topic: str, replication_factor: 
         raise with_setting(e, key, replication_factor) from None
 
 
-async def read_internal_topic(client: Client, topic: str) -> AsyncIterator[Record]:
-    """Yield the topic's records up to its end at the call. Raises KafkaError if the topic is missing."""
+async def read_internal_topic(
+    client: Client, topic: str, position: int | None = None
+) -> AsyncIterator[Record]:
+    """Yield the topic's records from `position` (default: the topic's start) to its end at the call.
+
+    Raises KafkaError if the topic is missing.
+    """
     tp, admin = TopicPartition(topic, 0), Admin(client)
     end = (await admin.list_offsets({tp: "latest"}))[tp].offset
-    position = (await admin.list_offsets({tp: "earliest"}))[tp].offset
-    async with BatchFetcher(client) as fetcher:
+    if position is None:
+        position = (await admin.list_offsets({tp: "earliest"}))[tp].offset
+    if position >= end:
+        return
+    async with BatchFetcher(client, auto_offset_reset="earliest") as fetcher:
         fetcher.add(tp, position)
         while position < end:
             for fetched in await fetcher.fetch():

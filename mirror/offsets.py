@@ -166,7 +166,9 @@ class OffsetSyncs:
         on_sync: Callable[[OffsetSync], None] | None = None,
     ) -> None:
         self._client = client
-        self._topic = topic
+        self.topic = topic
+        self.read_until = 0
+        """The topic's end when `open` read it."""
         self._replication_factor = replication_factor
         self._producer = BatchProducer(client, delivery_timeout_ms=NO_TIMEOUT_MS)
         self._failure: BaseException | None = None
@@ -176,10 +178,8 @@ class OffsetSyncs:
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
         """Create the topic if it is missing and read it to its end. Return each partition's latest sync."""
         key = "offset-syncs.topic.replication.factor"
-        await create_internal_topic(self._client, self._topic, self._replication_factor, key)
-        async for _, _, record_key, value, headers in read_internal_topic(self._client, self._topic):
-            if record_key is not None and value is not None:
-                self._take_sync(decode_sync(record_key, value, headers))
+        await create_internal_topic(self._client, self.topic, self._replication_factor, key)
+        self.read_until = await read_syncs(self._client, self.topic, lambda _, sync: self.adopt(sync))
         await self._producer.start()
         return self._latest
 
@@ -187,21 +187,27 @@ class OffsetSyncs:
         """Return the partition's last sync, by this process or an earlier one, or None."""
         return self._latest.get(tp)
 
+    def adopt(self, sync: OffsetSync) -> None:
+        """Use a sync of the topic as the partition's last one."""
+        self._latest[sync.tp] = sync
+        if self._on_sync is not None:
+            self._on_sync(sync)
+
     async def write(self, sync: OffsetSync, timestamp_ms: int) -> asyncio.Future[int | None]:
         """Send a sync. Return a future that ends when the sync is acknowledged; wait only for buffer space.
 
         Raises the error of an earlier sync, because a restart needs every sync to compute its position.
         """
         self._check()
-        self._take_sync(sync)
-        future = await self._producer.send(self._topic, 0, [encode_sync(sync, timestamp_ms)])
+        self.adopt(sync)
+        future = await self._producer.send(self.topic, 0, [encode_sync(sync, timestamp_ms)])
         future.add_done_callback(self._note_end)
         return future
 
     def trouble(self) -> str:
         """Return why the topic acknowledges no sync at the moment, or an empty string."""
-        error = self._producer.trouble(TopicPartition(self._topic, 0))
-        return "" if error is None else f"{self._topic} takes no offset sync: {error}"
+        error = self._producer.trouble(TopicPartition(self.topic, 0))
+        return "" if error is None else f"{self.topic} takes no offset sync: {error}"
 
     async def flush(self) -> None:
         """Wait until the syncs written so far are acknowledged. Raises the first error of any sync."""
@@ -220,7 +226,17 @@ class OffsetSyncs:
         if self._failure is not None:
             raise self._failure
 
-    def _take_sync(self, sync: OffsetSync) -> None:
-        self._latest[sync.tp] = sync
-        if self._on_sync is not None:
-            self._on_sync(sync)
+
+async def read_syncs(
+    client: Client, topic: str, take: Callable[[int, OffsetSync], None], position: int | None = None
+) -> int:
+    """Call `take` with the offset of each sync from `position` (default: the topic's start) on.
+
+    Return the offset after the last one.
+    """
+    next_offset = position or 0
+    async for offset, _, key, value, headers in read_internal_topic(client, topic, position):
+        if key is not None and value is not None:
+            take(offset, decode_sync(key, value, headers))
+        next_offset = offset + 1
+    return next_offset

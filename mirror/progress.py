@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1.0
 """Interval of the requests for the source's ends, for few partitions."""
 PARTITION_SECONDS = 0.003
-"""What each partition adds to the interval, so that 10,000 idle ones cost little."""
+"""The addition of each partition to the interval, so that 10,000 idle ones cost little."""
 TIMEOUT_MS = 5_000
 """How long a broker of the source may take to answer. After that the lag is unknown."""
 
@@ -61,7 +61,7 @@ class ProgressWatch:
             now,
             self._mirror.stall_reason,
         )
-        for line in by_reason(changes.begun, now):
+        for line in by_reason(changes.started, now):
             log.warning("%s: %s", self._name, line)
         for stall in changes.ended:
             if stall.tp in copies:

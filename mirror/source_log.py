@@ -1,4 +1,4 @@
-"""What the source says of one partition's log, and how far a copy of it is behind.
+"""The source's answers about one partition's log, and how far a copy of it is behind.
 
 The source is asked for its log's end at intervals. Each answer is stored with the time of its request until
 the copy has passed it. So the copy is known to hold all that the source had at some time, whatever the

@@ -40,7 +40,7 @@ class Stall:
 class StallChanges:
     """Partitions that began to stand still, and those that no longer do, since the last check."""
 
-    begun: tuple[Stall, ...]
+    started: tuple[Stall, ...]
     ended: tuple[Stall, ...]
 
 

@@ -1,4 +1,4 @@
-"""One request for many partitions' offsets: an error of one does not hide the answers for the others."""
+"""The offsets of many partitions: an error of one does not hide the answers for the others."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ async def test_a_missing_partition_is_an_error_beside_the_others(
         await Admin(client).create_topics([NewTopic(topic, 1, 1)])
         specs = dict.fromkeys((there, missing, nowhere), LATEST)
         results = await list_each_offset(client, specs, timeout_ms=60_000)
-    found = results[there]
-    assert isinstance(found, ListedOffset)
-    assert found.offset == 0
+    listed = results[there]
+    assert isinstance(listed, ListedOffset)
+    assert listed.offset == 0
     for tp in (missing, nowhere):
         error = results[tp]
         assert isinstance(error, KafkaError)

@@ -1,4 +1,4 @@
-"""What stands still for half a minute is reported once, with the reason, and so is its end."""
+"""A stall of half a minute is reported once, with the reason, and so is its end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def why(tp: TopicPartition) -> str:
 def test_only_what_has_something_to_copy_and_does_not_move_stands_still() -> None:
     stalls = Stalls()
     for now in (0.0, STALL_SECONDS - 1):
-        assert not stalls.check([Progress(A, 5, 3), Progress(B, 7, 0)], now, why).begun
+        assert not stalls.check([Progress(A, 5, 3), Progress(B, 7, 0)], now, why).started
     changes = stalls.check([Progress(A, 5, 4), Progress(B, 7, 1)], STALL_SECONDS, why)
-    assert changes.begun == (Stall(A, 0.0, "reason of a"),)
+    assert changes.started == (Stall(A, 0.0, "reason of a"),)
     assert list(stalls.stalled) == [A]
-    assert not stalls.check([Progress(A, 5, 4)], STALL_SECONDS + 1, why).begun, "reported once"
+    assert not stalls.check([Progress(A, 5, 4)], STALL_SECONDS + 1, why).started, "reported once"
     changes = stalls.check([Progress(A, 6, 3)], STALL_SECONDS + 2, why)
     assert ([stall.tp for stall in changes.ended], dict(stalls.stalled)) == ([A], {})
 
@@ -28,14 +28,14 @@ def test_a_silent_source_is_no_partition_without_lag() -> None:
     stalls = Stalls()
     stalls.check([Progress(A, 5, 0)], 0.0, why)
     stalls.check([Progress(A, 5, None)], 10.0, why)
-    assert not stalls.check([Progress(A, 5, None)], 10 + STALL_SECONDS - 1, why).begun
-    assert stalls.check([Progress(A, 5, None)], 10 + STALL_SECONDS, why).begun
+    assert not stalls.check([Progress(A, 5, None)], 10 + STALL_SECONDS - 1, why).started
+    assert stalls.check([Progress(A, 5, None)], 10 + STALL_SECONDS, why).started
 
 
 def test_a_partition_that_moves_slowly_does_not_stand_still() -> None:
     stalls = Stalls()
     for step in range(10):
-        assert not stalls.check([Progress(A, step, 100)], step * (STALL_SECONDS - 1), why).begun
+        assert not stalls.check([Progress(A, step, 100)], step * (STALL_SECONDS - 1), why).started
 
 
 def test_a_partition_that_is_no_longer_copied_is_forgotten() -> None:
@@ -43,7 +43,7 @@ def test_a_partition_that_is_no_longer_copied_is_forgotten() -> None:
     stalls.check([Progress(A, 5, 3)], 0.0, why)
     stalls.check([Progress(A, 5, 3)], STALL_SECONDS, why)
     assert [stall.tp for stall in stalls.check([], STALL_SECONDS + 1, why).ended] == [A]
-    assert not stalls.check([Progress(A, 5, 3)], STALL_SECONDS + 2, why).begun, "it begins again"
+    assert not stalls.check([Progress(A, 5, 3)], STALL_SECONDS + 2, why).started, "it begins again"
 
 
 def test_one_line_names_the_partitions_of_one_reason() -> None:
