@@ -73,6 +73,9 @@ _SPARKS_OWN = """
 """
 """Options that Spark adds: from `load(path)`, and the properties of a table in its catalogue."""
 
+_SPARKS_OWN_STREAM = "checkpointLocation queryName"
+"""Options of `writeStream` that are for Spark, and that it passes on."""
+
 
 def _names(*texts: str) -> frozenset[str]:
     return frozenset(" ".join(texts).lower().split())
@@ -81,7 +84,7 @@ def _names(*texts: str) -> frozenset[str]:
 BATCH_READ = _names(_READ, _BATCH, _CLIENT)
 STREAM_READ = _names(_READ, _STREAM, _CLIENT)
 WRITE = _names(_WRITE, _CLIENT)
-WRITE_STREAM = _names(_WRITE, _WRITE_STREAM, _CLIENT)
+WRITE_STREAM = _names(_WRITE, _WRITE_STREAM, _CLIENT, _SPARKS_OWN_STREAM)
 EFFECTIVE = BATCH_READ
 """Options that have an effect on the sink's reads."""
 

@@ -182,6 +182,7 @@ def test_a_task_without_rows_begins_no_transaction() -> None:
 def test_options_of_exactly_once() -> None:
     options = parse_stream_write_options(
         {**SERVERS, "exactlyonce": "true", "transactionalIdPrefix": "p", "kafka.acks": "all"}
+        | {"checkpointlocation": "of Spark", "queryname": "of Spark"}
     )
     assert (options.exactly_once, options.transactional_id_prefix) == (True, "p")
     assert options.producer == {"transaction_timeout_ms": 900_000}
