@@ -30,7 +30,7 @@ from kafka_client import Admin, Client, OffsetAndMetadata, TopicPartition, Trans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTask:
-    """One task of a micro-batch: the query's id of the checkpoint, the batch's number, the task's number."""
+    """A task of a micro-batch: the query's id of the checkpoint, the batch's number, the task's number."""
 
     query_id: str
     batch_id: int
@@ -39,7 +39,7 @@ class BatchTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a task has committed: the last batch, and the rows the task had in it."""
+    """The last batch that a task has committed, and the number of its rows."""
 
     batch_id: int
     row_count: int
@@ -53,7 +53,7 @@ class TaskTransaction:
         self.producer = producer
         self._task = task
         self.committed: Committed | None = None
-        """What the task's earlier attempts and batches have committed; None if nothing."""
+        """The last batch that the task has committed; None if there is none."""
 
     @classmethod
     async def open(cls, client: Client, task: BatchTask, prefix: str, settings: Mapping[str, Any]) -> Self:

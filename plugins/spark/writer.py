@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """What a task reports to the driver: the rows it has written."""
+    """A task's report to the driver: the number of rows that it wrote."""
 
     row_count: int
 
