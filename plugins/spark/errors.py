@@ -7,6 +7,9 @@ ConnectError
 ├── Fenced              another writer has claimed the table: stop
 ├── SchemaConflict      a topic's field does not fit the table's column: declare value.schema
 ├── CompactionLost      another compaction has replaced the same files: repeat it
+├── UnsupportedColumns  a DataFrame has columns of other types than records have: select or cast them
+├── InvalidRow          a row cannot be a record: filter or correct it
+├── BatchChanged        a repeated micro-batch is divided otherwise: run the query as before
 ├── VerificationFailed  Spark wrote other rows than planned: nothing was committed
 ├── JobFailed           Spark refused or failed the job; the message is Spark's
 └── RetriableError
@@ -88,6 +91,31 @@ class Fenced(ConnectError):
 
 class SchemaConflict(ConnectError):
     """A field of a topic's values does not fit the table's column of the same name."""
+
+
+class UnsupportedColumns(ConnectError):
+    """A column that records need is missing, or has another type."""
+
+
+class InvalidRow(ConnectError):
+    """A row that a broker or Kafka's producer would refuse."""
+
+
+class BatchChanged(ConnectError):
+    """A repeated micro-batch has other rows in a task than the task committed before."""
+
+    def __init__(self, batch_id: int, task: int, committed: int, rows: int) -> None:
+        super().__init__(batch_id, task, committed, rows)
+        self.batch_id = batch_id
+        self.task = task
+        self.committed = committed
+        self.rows = rows
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch_id}, task {self.task}: {self.committed} rows were committed before, "
+            f"now there are {self.rows}; end the batch with the query and the settings it was begun with"
+        )
 
 
 class CompactionLost(ConnectError):

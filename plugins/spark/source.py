@@ -1,4 +1,4 @@
-"""The data source `spark.read.format("millstream")`: the log as a DataFrame like Spark's Kafka source's.
+"""The data source `format("millstream")`: the log as a DataFrame like Spark's Kafka source's, and writers.
 
     spark.read.format("millstream")
         .option("kafka.bootstrap.servers", "localhost:9092")
@@ -14,9 +14,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyspark
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     DataType,
     IntegerType,
@@ -36,6 +42,9 @@ from plugins.spark.ranges import find_ranges
 from plugins.spark.splitting import split_ranges
 from plugins.spark.stream_options import parse_stream_options
 from plugins.spark.worker_connections import CONNECTIONS
+from plugins.spark.write_options import parse_stream_write_options, parse_write_options
+from plugins.spark.write_schema import HEADERS, check_schema
+from plugins.spark.writer import MillstreamWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +58,6 @@ _COLUMNS: list[tuple[str, DataType]] = [
     ("timestamp", TimestampType()),
     ("timestampType", IntegerType()),
 ]
-_HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
 class MillstreamDataSource(DataSource):
@@ -65,7 +73,7 @@ class MillstreamDataSource(DataSource):
         fields = [StructField(name, kind) for name, kind in _COLUMNS]
         # Spark does not say yet whether a batch or a stream is read, so other options are parsed later.
         if OptionValues(self.options).boolean("includeHeaders", False):
-            fields.append(StructField("headers", _HEADERS))
+            fields.append(StructField("headers", HEADERS))
         return StructType(fields)
 
     def reader(self, schema: StructType) -> MillstreamReader:
@@ -79,6 +87,27 @@ class MillstreamDataSource(DataSource):
         except ImportError as error:
             raise ConfigError("pyspark", pyspark.__version__, "a stream needs 4.2 or later") from error
         return MillstreamStreamReader(parse_stream_options(dict(self.options)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a batch writer. Raises UnsupportedColumns, and ConfigError for options and save modes."""
+        if overwrite:
+            raise ConfigError("mode", "overwrite", 'is not allowed: a log only grows; use mode("append")')
+        options = parse_write_options(dict(self.options))
+        check_schema(schema, options.topic)
+        return MillstreamWriter(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return a stream's writer; in the output mode `complete` each batch's rows are appended, too.
+
+        Raises UnsupportedColumns and ConfigError, also before PySpark 4.2.
+        """
+        try:
+            from plugins.spark.stream_writer import MillstreamStreamWriter
+        except ImportError as error:
+            raise ConfigError("pyspark", pyspark.__version__, "a stream needs 4.2 or later") from error
+        options = parse_stream_write_options(dict(self.options))
+        check_schema(schema, options.topic)
+        return MillstreamStreamWriter(options)
 
 
 class MillstreamReader(DataSourceReader):
