@@ -1,7 +1,8 @@
-"""The check of a setting that names where an HTTP server listens."""
+"""Addresses that servers listen on: the check of a setting, and who reaches them."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from kafka_client.errors import ConfigError
@@ -29,3 +30,13 @@ def next_port(address: str, number: int) -> str:
     """
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) + number}" if port not in ("", "0") else address
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if a server that listens on this address or name can be reached from this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -41,16 +41,6 @@ class CheckedHosts:
         return not host or host in self._names or host.endswith(".localhost") or _is_address(host)
 
 
-def is_loopback(host: str) -> bool:
-    """Return True if a server that listens on this address or name can be reached from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _host_of(scope: Scope) -> str:
     """Return the name in the Host header without its port, in lower case."""
     for key, value in scope["headers"]:

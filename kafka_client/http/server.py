@@ -13,7 +13,8 @@ from typing import Any
 import uvicorn
 
 from kafka_client.errors import MillstreamError
-from kafka_client.http.hosts import CheckedHosts, is_loopback
+from kafka_client.http.address import is_loopback
+from kafka_client.http.hosts import CheckedHosts
 from kafka_client.http.protocol import CONNECTIONS_MAX, BoundedProtocol
 
 SHUTDOWN_SECONDS = 3

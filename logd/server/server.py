@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from logd.config.listeners import advertised_endpoints, bound_endpoints
 from logd.server.connection_quotas import ConnectionQuotas, spared_listener
+from logd.server.exposure import warn_of_exposure
 from logd.server.listener import Listener
 from logd.server.receive_buffers import ReceiveBuffers
 
@@ -45,6 +46,7 @@ class Server:
         for listener, endpoint in zip(self._listeners, advertised, strict=True):
             listener.advertised = endpoint
         self._broker.endpoints = advertised
+        warn_of_exposure((listener.bound, listener.security) for listener in self._listeners)
 
     def accept(self) -> None:
         """Let clients in. CannotListen."""

@@ -69,6 +69,6 @@ def _load(api: Api) -> Serve:
         wrap = _waiting if inspect.iscoroutinefunction(module.handle) else _decoding
         serve = wrap(module.REQUEST, module.handle)
     if api.by_controller:
-        serve = forwarding(serve, module)
+        serve = forwarding(serve, module, getattr(module, "is_local", None))
     _served[api.key] = serve
     return serve

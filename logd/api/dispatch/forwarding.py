@@ -33,9 +33,13 @@ class ControllersApi(Protocol):
         """Return the response in which every part of the request has this error."""
 
 
-def forwarding(serve_here: Serve, api: ControllersApi) -> Serve:
+def forwarding(
+    serve_here: Serve, api: ControllersApi, is_local: Callable[[Any], bool] | None = None
+) -> Serve:
     """Return a handler that serves here on a standalone broker and the controller, and forwards on other
     brokers.
+
+    ``is_local`` returns True for a request that any broker carries out by itself.
     """
 
     def serve(request: bytes, header: RequestHeader, context: RequestContext) -> Served:
@@ -43,6 +47,8 @@ def forwarding(serve_here: Serve, api: ControllersApi) -> Serve:
         if link is None or link.is_active:
             return serve_here(request, header, context)
         message = decode(api.REQUEST, header.version, request, header.body)
+        if is_local is not None and is_local(message):
+            return serve_here(request, header, context)
         return _forwarded(api, message, request, header, context, link)
 
     return serve

@@ -14,6 +14,7 @@ from kafka_client.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from logd.api.broker_loggers import BROKER_LOGGER, described_loggers
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
 from logd.broker.topics.configs import (
@@ -42,6 +43,10 @@ def _describe(
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
+        if resource.resource_type == BROKER_LOGGER:
+            keys = resource.configuration_keys
+            result.configs = described_loggers(broker.node_id, resource.resource_name, keys)
+            return result
         described = _resource_configs(broker, resource)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message

@@ -12,6 +12,7 @@ from kafka_client.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from logd.api.broker_loggers import BROKER_LOGGER, alter_loggers
 from logd.api.handlers.describe_configs import TOPIC, check_broker_resource, check_is_broker
 from logd.api.request.context import RequestContext
 from logd.broker.broker import Broker
@@ -39,8 +40,17 @@ async def handle(
         alterations = [
             Alteration(config.name, config.config_operation, config.value) for config in resource.configs
         ]
+        responses.append(response)
         try:
             check_named_once(times, resource.resource_type, resource.resource_name)
+            if resource.resource_type == BROKER_LOGGER:
+                alter_loggers(
+                    context.broker.node_id,
+                    resource.resource_name,
+                    alterations,
+                    validate_only=request.validate_only,
+                )
+                continue
             await alter_resource(
                 context.broker,
                 resource.resource_type,
@@ -50,8 +60,12 @@ async def handle(
             )
         except KafkaError as error:
             response.error_code, response.error_message = error.code, error.message
-        responses.append(response)
     return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def is_local(request: IncrementalAlterConfigsRequest) -> bool:
+    """Return True if the request is about loggers only: their levels belong to the broker that is asked."""
+    return {resource.resource_type for resource in request.resources} == {BROKER_LOGGER}
 
 
 def refused(request: IncrementalAlterConfigsRequest, code: ErrorCode) -> IncrementalAlterConfigsResponse:

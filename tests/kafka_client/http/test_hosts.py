@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafka_client.http.hosts import CheckedHosts, is_loopback
+from kafka_client.http.address import is_loopback
+from kafka_client.http.hosts import CheckedHosts
 
 
 async def status(host: str | None, *names: str) -> int:

@@ -95,13 +95,46 @@ def test_the_brokers_settings(client: RawClient) -> None:
         (TOPIC, "no spaces", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "2", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "1", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "2", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_resources_that_do_not_exist(client: RawClient, kind: int, name: str, code: ErrorCode) -> None:
     for result in (describe(client, kind, name), alter(client, kind, name)):
         assert result.error_code == code
         assert result.error_message
+
+
+def test_levels_of_loggers_change_while_the_broker_runs(client: RawClient) -> None:
+    levels = {config.name: config for config in describe(client, LOGGER, "1").configs}
+    assert levels["root"].value == levels["logd.broker"].value == "INFO"
+    assert levels["root"].config_source == 6, "DYNAMIC_BROKER_LOGGER_CONFIG"
+    change = ("logd.broker", Operation.SET, "DEBUG")
+    assert alter(client, LOGGER, "1", change, validate_only=True).error_code == 0
+    assert described(client, LOGGER, "1", "logd.broker").value == "INFO"
+    assert alter(client, LOGGER, "1", change).error_code == 0
+    assert described(client, LOGGER, "1", "logd.broker").value == "DEBUG"
+    assert alter(client, LOGGER, "1", ("logd.broker", Operation.DELETE, None)).error_code == 0
+    assert described(client, LOGGER, "1", "logd.broker").value == "INFO"
+
+
+@pytest.mark.parametrize(
+    ("key", "operation", "value", "code", "message"),
+    [
+        ("logd.broker", Operation.SET, "LOUD", ErrorCode.INVALID_CONFIG, "not a supported log level"),
+        ("no.such", Operation.SET, "INFO", ErrorCode.INVALID_CONFIG, "Logger no.such does not exist!"),
+        ("no.such", Operation.DELETE, None, ErrorCode.INVALID_CONFIG, "Logger no.such does not exist!"),
+        ("root", Operation.DELETE, None, ErrorCode.INVALID_REQUEST, "root logger is not allowed"),
+        ("logd.broker", Operation.APPEND, "INFO", ErrorCode.INVALID_REQUEST, "APPEND operation is not"),
+    ],
+)
+def test_changes_of_loggers_that_are_refused(
+    client: RawClient, key: str, operation: Operation, value: str | None, code: ErrorCode, message: str
+) -> None:
+    result = alter(client, LOGGER, "1", ("logd.broker", Operation.SET, "WARN"), (key, operation, value))
+    assert result.error_code == code
+    assert message in result.error_message
+    assert described(client, LOGGER, "1", "logd.broker").value == "INFO"
 
 
 def test_setting_deleting_appending_and_subtracting(client: RawClient, make_topic: Make) -> None:

@@ -34,6 +34,10 @@ from kafka_client.wire.messages.create_topics import (
 from kafka_client.wire.messages.delete_topics import DeleteTopicsRequest
 from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kafka_client.wire.messages.find_coordinator import FindCoordinatorRequest
+from kafka_client.wire.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from logd.api.request.answer import Refused
 from logd.api.table import APIS, BROKER_APIS, Api
@@ -116,6 +120,14 @@ def codes(answer: Any) -> set[int]:
         return set()
     own = {answer.error_code} - {0} if hasattr(answer, "error_code") else set()
     return own.union(*(codes(getattr(answer, field)) for field in answer.__struct_fields__))
+
+
+def test_levels_of_loggers_belong_to_the_broker_that_is_asked(cluster: Cluster) -> None:
+    link = elsewhere(cluster, lambda envelope: EnvelopeResponse(response_data=b""))
+    resource = AlterConfigsResource(resource_type=8, resource_name="no such broker")
+    answer = cluster.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert answer.responses[0].error_message.startswith("Unexpected broker id, expected ")
+    assert link.envelopes == []
 
 
 def test_errors_of_the_envelope_are_not_the_clients(cluster: Cluster) -> None:
