@@ -21,6 +21,7 @@ def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
         if name in lost or topic != before.topics.get(name)
     )
     changes += _configs(before, after)
+    changes += _acls(before, after)
     changes += (
         state.as_change(tp)
         for tp, state in after.partitions.items()
@@ -43,6 +44,17 @@ def _configs(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
         configs = after.broker_configs.get(broker, {})
         if configs != before.broker_configs.get(broker):
             yield {"type": "broker-configs", "broker": broker, "configs": configs}
+
+
+def _acls(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
+    if before.acls == after.acls:
+        return
+    from logd.metadata.acls import acls_change
+
+    for pattern in {**before.acls, **after.acls}:
+        entries = after.acls.get(pattern, ())
+        if entries != before.acls.get(pattern, ()):
+            yield acls_change(pattern, entries)
 
 
 def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:

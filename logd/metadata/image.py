@@ -8,7 +8,7 @@ The controller decides a change, a store writes it, and ``apply`` replays it her
 from the controller.
 
     type                                                        stored or not
-    topic, topic-deleted, broker-configs, producer-ids          stored, also by a standalone broker
+    topic, topic-deleted, broker-configs, producer-ids, acls    stored, also by a standalone broker
     partition                                                   stored; a standalone broker writes none
     broker, broker-gone, replicas-offline                       current state: a store need not keep it
 """
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logd.metadata.shared_images import BrokerImage as BrokerImage
     from logd.metadata.shared_images import Endpoint as Endpoint
     from logd.metadata.shared_images import PartitionImage as PartitionImage
+    from logd.security.acl import AclEntry, ResourcePattern
 
 __getattr__ = at_first_use(
     __name__, {"logd.metadata.shared_images": ("BrokerImage", "Endpoint", "PartitionImage")}
@@ -84,11 +85,13 @@ class ClusterImage:
     ``topics`` are by name. ``deleted`` has the ids of topics whose files may still be on disk.
     ``broker_configs`` are changed settings by broker; ``""`` means all brokers. ``partitions`` is empty
     for a standalone broker, which hosts and leads every partition. ``brokers`` are the live ones, by id.
+    ``acls`` are the access control lists, by the pattern of resources that they are about.
     ``offline`` has, by broker, the partitions lost with failed log directories, until the broker registers
     again.
     """
 
     __slots__ = (
+        "acls",
         "broker_configs",
         "broker_index",
         "brokers",
@@ -108,6 +111,7 @@ class ClusterImage:
         self.brokers: dict[int, BrokerImage] = {}
         self.offline: dict[int, set[TopicPartition]] = {}
         self.broker_index = BrokerIndex()
+        self.acls: dict[ResourcePattern, tuple[AclEntry, ...]] = {}
 
     @classmethod
     def of(cls, changes: Iterable[Change]) -> ClusterImage:
@@ -156,8 +160,19 @@ class ClusterImage:
                 self._apply_offline(change)
             case "broker-configs":
                 self.broker_configs[change["broker"]] = change["configs"]
+            case "acls":
+                self._apply_acls(change)
             case "producer-ids":
                 self.next_producer_id = max(self.next_producer_id, change["next"])
+
+    def _apply_acls(self, change: Change) -> None:
+        from logd.metadata.acls import changed_acls
+
+        pattern, entries = changed_acls(change)
+        if entries:
+            self.acls[pattern] = entries
+        else:
+            self.acls.pop(pattern, None)
 
     def _apply_topic(self, change: Change) -> None:
         topic = TopicImage(
@@ -239,6 +254,10 @@ class ClusterImage:
             {"type": "broker-configs", "broker": broker, "configs": configs}
             for broker, configs in self.broker_configs.items()
         ]
+        if self.acls:
+            from logd.metadata.acls import acls_change
+
+            changes += [acls_change(pattern, entries) for pattern, entries in self.acls.items()]
         changes += [state.as_change(tp) for tp, state in self.partitions.items()]
         changes += [broker.as_change() for broker in self.brokers.values()]
         changes += [replicas_offline(broker, partitions) for broker, partitions in self.offline.items()]
