@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from logd.config.topic import TopicConfig
     from logd.metadata.decisions import Alter
     from logd.metadata.store import MetadataStore
+    from logd.security.authorizer import Authorizer
     from logd.storage import LogDirectory
     from logd.storage.disk import Disk
 
@@ -122,6 +123,8 @@ class Broker:
         self.controller_link: ControllerLink | None = None
         self.broker_login: BrokerLogin | None = None
         """The login of other brokers to this one; None for a standalone broker."""
+        self.authorizer: Authorizer | None = None
+        """Decides what a peer may do; None without authorizer.class.name: everybody may do everything."""
         self._remote_creations: RemoteCreations | None = None
         self.catalog: TopicCatalog
         self.cluster: ClusterView
@@ -274,7 +277,15 @@ class Broker:
             defaults=self.config.topic_defaults,
             settings_changed=self._settings_changed,
         )
+        self._make_authorizer()
         return replicas
+
+    def _make_authorizer(self) -> None:
+        if not self.config.authorizer_class_name:
+            return
+        from logd.broker.authorizer_settings import authorizer_of
+
+        self.authorizer = self.catalog.authorizer = authorizer_of(self.config, self.image)
 
     async def _store_recovered(self, recovered: RecoveredLogs) -> None:
         """Add topics and producer ids recovered from disk to the metadata."""

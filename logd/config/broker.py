@@ -44,6 +44,21 @@ _RETENTION = Allowed(check=lambda value: value == -1 or value >= 1, text="1 or m
 """For all topics: 0 would keep nothing."""
 
 
+AUTHORIZERS = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+"""Kafka's names of authorizers, by ZooKeeper and by KRaft, which decide the same."""
+
+
+def _principals(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(";") if name.strip())
+
+
+def _are_principals(text: str) -> bool:
+    return all(":" in name for name in _principals(text))
+
+
 class BrokerConfig(ReplicationConfig):
     """Effective settings of one broker; ``BrokerConfig.of`` builds and checks it from Kafka's keys."""
 
@@ -94,6 +109,25 @@ class BrokerConfig(ReplicationConfig):
         allowed=Allowed(
             check=lambda value: value is None or is_address(value), text="host:port, such as 127.0.0.1:9464"
         ),
+    )
+    # Authorization
+    authorizer_class_name: str = setting(
+        S,
+        "",
+        "Authorize requests by ACLs. Kafka's names of its two authorizers switch on the same one. Empty: "
+        "every client may do everything.",
+        allowed=Allowed(
+            check=lambda name: name in ("", *AUTHORIZERS), text="empty, or one of " + ", ".join(AUTHORIZERS)
+        ),
+    )
+    super_users: str = setting(
+        S,
+        "",
+        "Principals that may do everything, as User:alice;User:bob.",
+        allowed=Allowed(check=_are_principals, text="principals as Type:name, separated by ;"),
+    )
+    allow_everyone_if_no_acl_found: bool = setting(
+        B, False, "Allow everything with a resource that no ACL is about."
     )
 
     # Topics
@@ -453,6 +487,11 @@ class BrokerConfig(ReplicationConfig):
         }
 
     @property
+    def super_user_names(self) -> tuple[str, ...]:
+        """The principals in super.users."""
+        return _principals(self.super_users)
+
+    @property
     def is_clustered(self) -> bool:
         """True if this broker joins a cluster: zookeeper.connect is set and not blank."""
         return bool(self.explicit.get(ZOOKEEPER_CONNECT, "").strip())
@@ -462,6 +501,18 @@ class BrokerConfig(ReplicationConfig):
         for key in ("default.replication.factor", "offsets.topic.replication.factor"):
             if (factor := getattr(self, key.replace(".", "_"))) > 1 and not self.is_clustered:
                 raise ConfigError(key, factor, "1, since there is one broker without zookeeper.connect")
+        if not self.authorizer_class_name:
+            for key in ("super.users", "allow.everyone.if.no.acl.found"):
+                if self.explicit.get(key, "").strip().lower() not in ("", "true"):
+                    raise ConfigError(
+                        key,
+                        self.explicit[key],
+                        f"nothing without authorizer.class.name ({AUTHORIZERS[0]}): take it out",
+                    )
+        elif self.is_clustered:
+            raise ConfigError(
+                "authorizer.class.name", self.authorizer_class_name, "for standalone brokers only so far"
+            )
         directories = [os.path.abspath(path) for path in self.log_dirs]
         if len(set(directories)) < len(directories):
             raise ConfigError("log.dirs", ",".join(self.log_dirs), "each folder once")

@@ -79,10 +79,7 @@ All but those of TLS and SASL are refused: a broker that ignored them would be o
 believes it closed.
 """
 
-HARMLESS = {
-    "security.inter.broker.protocol": "PLAINTEXT",
-    "allow.everyone.if.no.acl.found": "true",
-}
+HARMLESS = {"security.inter.broker.protocol": "PLAINTEXT"}
 """Values of such settings that promise nothing."""
 
 

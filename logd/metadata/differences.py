@@ -24,6 +24,7 @@ def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
         if name in lost or topic != before.topics.get(name)
     )
     changes += _configs(before, after)
+    changes += _acls(before, after)
     changes += (
         state.as_change(tp)
         for tp, state in after.partitions.items()
@@ -50,6 +51,17 @@ def _configs(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
         configs = after.user_configs.get(user, {})
         if configs != before.user_configs.get(user, {}):
             yield user_configs(user, configs)
+
+
+def _acls(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
+    if before.acls == after.acls:
+        return
+    from logd.metadata.acls import acls_change
+
+    for pattern in {**before.acls, **after.acls}:
+        entries = after.acls.get(pattern, ())
+        if entries != before.acls.get(pattern, ()):
+            yield acls_change(pattern, entries)
 
 
 def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:

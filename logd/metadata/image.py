@@ -8,7 +8,7 @@ The controller decides a change, a store writes it, and ``apply`` replays it her
 from the controller.
 
     type                                                        stored or not
-    topic, topic-deleted, broker-configs, producer-ids          stored, also by a standalone broker
+    topic, topic-deleted, broker-configs, producer-ids, acls    stored, also by a standalone broker
     user-configs                                                the same
     decoy-key                                                   stored by a standalone broker only
     partition                                                   stored; a standalone broker writes none
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from logd.metadata.shared_images import BrokerImage as BrokerImage
     from logd.metadata.shared_images import Endpoint as Endpoint
     from logd.metadata.shared_images import PartitionImage as PartitionImage
+    from logd.security.acl import AclEntry, ResourcePattern
 
 __getattr__ = at_first_use(
     __name__, {"logd.metadata.shared_images": ("BrokerImage", "Endpoint", "PartitionImage")}
@@ -93,11 +94,13 @@ class ClusterImage:
     Kafka keeps of users in `/config/users`, by user: SCRAM credentials by mechanism, which are secrets.
     ``decoy_key`` is a standalone broker's secret for `logd.security.scram_users`. ``partitions`` is empty
     for a standalone broker, which hosts and leads every partition. ``brokers`` are the live ones, by id.
+    ``acls`` are the access control lists, by the pattern of resources that they are about.
     ``offline`` has, by broker, the partitions lost with failed log directories, until the broker registers
     again.
     """
 
     __slots__ = (
+        "acls",
         "broker_configs",
         "broker_index",
         "brokers",
@@ -121,6 +124,7 @@ class ClusterImage:
         self.brokers: dict[int, BrokerImage] = {}
         self.offline: dict[int, set[TopicPartition]] = {}
         self.broker_index = BrokerIndex()
+        self.acls: dict[ResourcePattern, tuple[AclEntry, ...]] = {}
 
     @classmethod
     def of(cls, changes: Iterable[Change]) -> ClusterImage:
@@ -173,6 +177,8 @@ class ClusterImage:
                 self._apply_user(change)
             case "decoy-key":
                 self.decoy_key = bytes.fromhex(change["key"])
+            case "acls":
+                self._apply_acls(change)
             case "producer-ids":
                 self.next_producer_id = max(self.next_producer_id, change["next"])
 
@@ -181,6 +187,15 @@ class ClusterImage:
             self.user_configs[change["user"]] = change["configs"]
         else:
             self.user_configs.pop(change["user"], None)
+
+    def _apply_acls(self, change: Change) -> None:
+        from logd.metadata.acls import changed_acls
+
+        pattern, entries = changed_acls(change)
+        if entries:
+            self.acls[pattern] = entries
+        else:
+            self.acls.pop(pattern, None)
 
     def _apply_topic(self, change: Change) -> None:
         topic = TopicImage(
@@ -265,6 +280,10 @@ class ClusterImage:
         changes += [user_configs(user, configs) for user, configs in self.user_configs.items()]
         if self.decoy_key:
             changes.append({"type": "decoy-key", "key": self.decoy_key.hex()})
+        if self.acls:
+            from logd.metadata.acls import acls_change
+
+            changes += [acls_change(pattern, entries) for pattern, entries in self.acls.items()]
         changes += [state.as_change(tp) for tp, state in self.partitions.items()]
         changes += [broker.as_change() for broker in self.brokers.values()]
         changes += [replicas_offline(broker, partitions) for broker, partitions in self.offline.items()]

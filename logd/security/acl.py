@@ -8,12 +8,14 @@ from typing import Final, NamedTuple
 WILDCARD: Final = "*"
 """The literal name of all resources of a type, and the host of all hosts."""
 WILDCARD_PRINCIPAL: Final = "User:*"
+BROKER_PRINCIPAL: Final = "Broker:millstream"
+"""The principal of the brokers' own requests. Logins only ever make principals of type User."""
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""
 
 
 class ResourceType(IntEnum):
-    """What an ACL is about."""
+    """The types of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -36,7 +38,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What a principal does with a resource; a set of them travels as the sum of ``1 << operation``."""
+    """The operations on resources; a set of them travels as the sum of ``1 << operation``."""
 
     UNKNOWN = 0
     ANY = 1
@@ -57,7 +59,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """What an ACL does with an operation; ANY is for filters only."""
+    """The effects of an ACL on an operation; ANY is for filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -74,7 +76,7 @@ class ResourcePattern(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """What one principal may do or may not do. The host is an address, a network in CIDR form, or `*`."""
+    """The permission or refusal of an operation. The host is an address, a network in CIDR form, or `*`."""
 
     principal: str
     host: str

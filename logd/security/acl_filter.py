@@ -1,4 +1,4 @@
-"""Filters of ACLs, as DescribeAcls and DeleteAcls send them. None stands for any name, principal or host."""
+"""Filters of ACLs, as DescribeAcls and DeleteAcls send them. None is any name, principal or host."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ needed. Where no ACL is about a resource, `allows_without_acl` decides. This mod
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 
@@ -40,6 +41,11 @@ class Peer(NamedTuple):
 
     principal: str
     host: str
+
+    @classmethod
+    def of(cls, principal: str, host: str) -> Peer:
+        """Return the peer with its address in the form that addresses of ACLs are compared in."""
+        return cls(principal, _canonical(host))
 
 
 class Authorizer:
@@ -140,7 +146,22 @@ def _is_about(entry: AclEntry, peer: Peer) -> bool:
     """Return True if the entry is about this peer."""
     if entry.principal not in (peer.principal, WILDCARD_PRINCIPAL):
         return False
-    return entry.host in (WILDCARD, peer.host) or _is_in_network(peer.host, entry.host)
+    if entry.host in (WILDCARD, peer.host):
+        return True
+    return _canonical(entry.host) == peer.host or _is_in_network(peer.host, entry.host)
+
+
+@lru_cache(maxsize=1024)
+def _canonical(host: str) -> str:
+    """Return the short form of an address; an IPv4 address that travels in an IPv6 one is the former.
+
+    A listener for all addresses sees IPv4 clients so. An ACL that denies must not miss them.
+    """
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _is_in_network(host: str, network: str) -> bool:

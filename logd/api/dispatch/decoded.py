@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka_client.wire import Message, decode, decode_request_header, encode_response
+from logd.api.authorization.guard import guarded
 from logd.api.dispatch.forwarding import Serve, Served, forwarding
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _load(api: Api) -> Serve:
         serve: Serve = module.serve
     else:
         wrap = _waiting if inspect.iscoroutinefunction(module.handle) else _decoding
-        serve = wrap(module.REQUEST, module.handle)
+        serve = wrap(module.REQUEST, guarded(api.key, module.handle))
     if api.by_controller:
         serve = forwarding(serve, module, getattr(module, "is_local", None))
     _served[api.key] = serve

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kafka_client.errors import KafkaError
 from kafka_client.wire.fetch import TOPIC_IDS, decode_fetch_request, encode_fetch_response
-from logd.api.broker_requests import FETCH, require_broker
+from logd.api.broker_requests import FETCH, is_from_broker, require_broker
 from logd.api.fetch.fetch_read import FetchRead
 from logd.broker.fetching.delayed import Delayed, NeedsColdRead
 from logd.broker.fetching.fetch_session import CLOSING_EPOCH, NO_SESSION, OPENING_EPOCH
@@ -49,6 +49,10 @@ def serve(
         if request.replica_id >= 0:
             broker.fetch_sessions.close_of(request.replica_id)
     read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
+    if broker.authorizer is not None and not (request.replica_id >= 0 and is_from_broker(context)):
+        from logd.api.authorization.records import reading
+
+        read.authorize(reading(context))
     if request.replica_id >= 0:
         from logd.api.fetch.follower_fetch import note_follower_offsets, refuse
 

@@ -129,6 +129,8 @@ class FetchAttempt:
         reader = self._reader
         try:
             topic = reader.find(name)
+            if reader.refusal_of is not None and (refusal := reader.refusal_of(name, topic)) is not None:
+                raise refusal
             if topic is None:
                 raise _unknown(name)
             if reader.any_replica:

@@ -6,7 +6,7 @@ fetch session what is sent. `broker.fetching.delayed` does the waiting.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_client.errors import ErrorCode
@@ -19,12 +19,14 @@ from logd.broker.fetching.delayed import NeedsColdRead
 from logd.broker.fetching.fetch_session import NO_SESSION, OPENING_EPOCH, FetchSession
 
 if TYPE_CHECKING:
+    from kafka_client.errors import KafkaError
     from kafka_client.wire.fetch import FetchPartition, ReceivedFetch, Topic
     from logd.api.fetch.follower_fetch import Refused
     from logd.api.request.answer import Answer
     from logd.broker.broker import Broker
     from logd.broker.partition.partition import FollowerWaiter, Partition
     from logd.broker.topics.cluster_view import Node
+    from logd.broker.topics.topic import Topic as BrokerTopic
     from logd.config.listeners import Endpoint
 
     Answers: TypeAlias = list[tuple[Topic, list[PartitionFetched[FileSlice]]]]
@@ -79,6 +81,10 @@ class FetchRead:
         """Partitions that are watched: those that existed when the wait began and may have news."""
         self._missing = -1
         """Partitions that were not there when the wait began; below zero before that."""
+
+    def authorize(self, refusal_of: Callable[[Topic, BrokerTopic | None], KafkaError | None] | None) -> None:
+        """Set the function that returns why a topic may not be read."""
+        self._reader.refusal_of = refusal_of
 
     def refuse(self, refused: Refused) -> None:
         """Answer these partitions with their error codes, without reading them."""

@@ -8,13 +8,17 @@ from kafka_client.wire.fetch import RACKS, TOPIC_IDS
 from logd.broker.fetching.cold_reads import ColdReadRounds
 
 if TYPE_CHECKING:
-    from kafka_client.wire.fetch import ReceivedFetch
+    from collections.abc import Callable
+
+    from kafka_client.errors import KafkaError
+    from kafka_client.wire.fetch import ReceivedFetch, Topic
     from logd.api.current_leaders import Find
     from logd.api.fetch.follower_fetch import Refused
     from logd.broker.broker import Broker
     from logd.broker.cluster.replica_selector import RackReplicas
     from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.cluster.replication.replication_quota import ThrottledFetch
+    from logd.broker.topics.topic import Topic as BrokerTopic
     from logd.config.listeners import Endpoint
 
 
@@ -29,6 +33,7 @@ class FetchReader:
         "is_plain",
         "is_prompt",
         "leading",
+        "refusal_of",
         "refused",
         "replica_selector",
         "request",
@@ -60,6 +65,8 @@ class FetchReader:
         catalog = broker.catalog
         self.find: Find = catalog.topics.get if version < TOPIC_IDS else catalog.topics_by_id.get
         """Returns a topic by its name or id, as this version of the request has it."""
+        self.refusal_of: Callable[[Topic, BrokerTopic | None], KafkaError | None] | None = None
+        """Returns why a topic may not be read; None for a reader who may read everything."""
         self.rounds = ColdReadRounds()
         self.refused: Refused = {}
         """Error codes of partitions that are not read for this follower."""

@@ -16,6 +16,7 @@ from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
 from kafka_client.wire import Message, decode, decode_request_header, encode_response
 from kafka_client.wire.headers import RequestHeader
 from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from logd.api.authorization.guard import guarded
 from logd.api.request.context import RequestContext
 from logd.api.table import APIS
 from logd.broker.cluster.controller_link import client_host_of, principal_of
@@ -70,7 +71,7 @@ async def _served(data: bytes, header: RequestHeader, context: RequestContext) -
         message = decode(module.REQUEST, header.version, data, header.body)
     except MalformedMessage as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
-    response = module.handle(message, context)
+    response = guarded(header.api_key, module.handle)(message, context)
     if inspect.isawaitable(response):
         response = await response
     assert isinstance(response, Message)

@@ -10,7 +10,7 @@ The same request gets the same bytes until the catalog changes, but for the corr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kafka_client.errors import ErrorCode, KafkaError
@@ -58,6 +58,8 @@ def serve(
     """
     body = request[header.body :]
     broker, version = context.broker, header.version
+    if broker.authorizer is not None:
+        return _authorized(decode(MetadataRequest, version, body), header, context)
     key = version, context.endpoint, context.principal, body
     cached = broker.metadata_responses.find(key, broker.catalog.version)
     if cached is None:
@@ -70,9 +72,31 @@ def serve(
     return _framed(cached, header)
 
 
+def _authorized(
+    message: MetadataRequest, header: RequestHeader, context: RequestContext
+) -> Answer | Coroutine[Any, Any, Answer]:
+    """Serve what the peer may see. Nothing is cached: ACLs change, and each refusal is logged."""
+    from logd.api.authorization.metadata_rule import visible
+
+    verdict = visible(message, context)
+    message, amend = verdict.request, verdict.amend
+    missing = _to_create(message, context)
+    if not missing:
+        response = _answer(message, context, {})
+        if amend is not None:
+            amend(response)
+        return _framed(encode(response, header.version), header)
+    return _created_and_described(message, header, context, missing, amend)
+
+
 async def _created_and_described(
-    message: MetadataRequest, header: RequestHeader, context: RequestContext, names: Collection[str]
+    message: MetadataRequest,
+    header: RequestHeader,
+    context: RequestContext,
+    names: Collection[str],
+    amend: Callable[[MetadataResponse], None] | None = None,
 ) -> Answer:
+    """Create the topics of these names and answer; `amend` completes the response."""
     refusals = {}
     for name in names:
         try:
@@ -80,7 +104,10 @@ async def _created_and_described(
         except KafkaError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another client asked at the same time
                 refusals[name] = error
-    return _framed(encode(_answer(message, context, refusals), header.version), header)
+    response = _answer(message, context, refusals)
+    if amend is not None:
+        amend(response)
+    return _framed(encode(response, header.version), header)
 
 
 def _framed(body: bytes, header: RequestHeader) -> Answer:

@@ -15,7 +15,7 @@ on. From version 12 on a transactional batch adds its partition to the transacti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -72,11 +72,15 @@ def serve(
     waiting: list[WaitingBatch] = []
     membership = broker.membership
     is_fenced = membership is not None and not membership.is_leased
+    refusal_of = None if broker.authorizer is None else _authorization(request, context)
     for name, partitions in request.topics:
         topic = find(name)  # type: ignore[arg-type]
+        refusal = None if refusal_of is None else refusal_of(name, topic)
         produced: list[PartitionProduced] = []
         for index, records in partitions:
             try:
+                if refusal is not None:
+                    raise refusal
                 if topic is None or acks not in _ACKS or topic.is_internal or is_fenced:
                     raise _refusal(topic, name, acks)
                 if version < ZSTD_FROM:
@@ -113,6 +117,15 @@ def serve(
     if is_misled:
         return _encode_with_leaders(answers, version, correlation_id, context)
     return encode_produce_response(answers, version, correlation_id)
+
+
+def _authorization(
+    request: ReceivedProduce, context: RequestContext
+) -> Callable[[Topic, BrokerTopic | None], KafkaError | None] | None:
+    """Return a function that returns why a topic is refused; None if the peer may do everything."""
+    from logd.api.authorization.records import writing
+
+    return writing(request, context)
 
 
 def _refuse_zstd(records: memoryview) -> None:

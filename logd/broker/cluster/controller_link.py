@@ -22,8 +22,9 @@ from kafka_client.wire.messages.create_topics import (
 )
 from kafka_client.wire.messages.default_principal_data import DefaultPrincipalData
 from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from logd.security.acl import BROKER_PRINCIPAL
 
-ITSELF = "User:ANONYMOUS"
+ITSELF = BROKER_PRINCIPAL
 """In whose name a broker asks for what no client's principal stands behind."""
 
 _PRINCIPAL_VERSION = b"\0\0"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from logd.metadata.decisions import Alter
     from logd.metadata.image import Change, ClusterImage, PartitionImage
     from logd.metadata.store import MetadataStore
+    from logd.security.authorizer import Authorizer
     from logd.storage import Log, LogDirectory
 
 T = TypeVar("T")
@@ -98,6 +99,8 @@ class TopicCatalog:
         self.controller: ClusterController | None = None
         """Who decides instead, in a cluster of several brokers."""
         self._replicas = replicas
+        self.authorizer: Authorizer | None = None
+        """The authorizer, which gets changed ACLs."""
 
     @property
     def is_changing(self) -> bool:
@@ -321,6 +324,10 @@ class TopicCatalog:
                 self._forget(self.topics.pop(change["name"]))
             case "broker-configs":
                 self._settings_changed()
+            case "acls" if self.authorizer is not None:
+                from logd.metadata.acls import changed_acls
+
+                self.authorizer.set_entries(*changed_acls(change))
         self.version += 1
 
     def _forget(self, topic: Topic) -> None:

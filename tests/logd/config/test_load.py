@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kafka_client.errors import ConfigError
+from logd.config.broker import AUTHORIZERS
 from logd.config.load import from_properties, load_config
 
 
@@ -121,8 +122,8 @@ def test_security_settings_are_refused_rather_than_left_aside(key: str) -> None:
     [
         ("security.inter.broker.protocol", "SASL_SSL"),
         ("principal.builder.class", "org.example.Builder"),
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("allow.everyone.if.no.acl.found", "false"),
+        ("super.users", "User:admin"),
         ("create.topic.policy.class.name", "org.example.Policy"),
         ("delegation.token.secret.key", "s"),
     ],
@@ -132,9 +133,23 @@ def test_a_false_sense_of_security_is_refused(key: str, value: str) -> None:
         from_properties({key: value})
 
 
+def test_what_promises_nothing_is_taken() -> None:
+    key = "security.inter.broker.protocol"
+    assert any(key in note for note in from_properties({key: "PLAINTEXT"}).notes)
+    assert from_properties({"allow.everyone.if.no.acl.found": "true"}).warnings == []
+
+
+@pytest.mark.parametrize("name", AUTHORIZERS)
+def test_an_authorizer(name: str) -> None:
+    loaded = from_properties({"authorizer.class.name": name, "super.users": "User:CN=a,O=b; User:c"})
+    assert loaded.config.authorizer_class_name == name
+    assert loaded.config.super_user_names == ("User:CN=a,O=b", "User:c")
+    assert (loaded.notes, loaded.warnings) == ([], [])
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("security.inter.broker.protocol", "PLAINTEXT"), ("allow.everyone.if.no.acl.found", "true")],
+    ("key", "value"), [("authorizer.class.name", "org.example.Mine"), ("super.users", "admin")]
 )
-def test_what_promises_nothing_is_taken(key: str, value: str) -> None:
-    assert any(key in note for note in from_properties({key: value}).notes)
+def test_an_authorizer_that_does_not_exist(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        from_properties({"authorizer.class.name": AUTHORIZERS[0], key: value})

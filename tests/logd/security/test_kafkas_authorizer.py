@@ -67,15 +67,15 @@ def random_filter(source: random.Random) -> AclFilter:
     )
 
 
-def filter_line(asked: AclFilter) -> str:
+def filter_line(selection: AclFilter) -> str:
     fields = (
-        asked.resource_type.name,
-        asked.pattern_type.name,
-        asked.name or "-",
-        asked.principal or "-",
-        asked.host or "-",
-        asked.operation.name,
-        asked.permission.name,
+        selection.resource_type.name,
+        selection.pattern_type.name,
+        selection.name or "-",
+        selection.principal or "-",
+        selection.host or "-",
+        selection.operation.name,
+        selection.permission.name,
     )
     return "\t".join(("filter", *fields))
 
@@ -101,8 +101,8 @@ def questions(source: random.Random) -> Iterator[tuple[str, str]]:
         yield "\t".join(("ask", *peer, operation.name, kind.name, name)), str(allowed).lower()
         some = authorizer.allows_some(peer, operation, kind)
         yield "\t".join(("some", *peer, operation.name, kind.name)), str(some).lower()
-        asked = random_filter(source)
-        yield filter_line(asked), str(sum(map(asked.matches, authorizer.bindings())))
+        selection = random_filter(source)
+        yield filter_line(selection), str(sum(map(selection.matches, authorizer.bindings())))
 
 
 @java.needs_jar("kafka-metadata")

@@ -1,0 +1,48 @@
+"""Decisions about ACLs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from logd.metadata.acls import acls_change
+from logd.metadata.controller.decision import Decision
+from logd.metadata.image import Change
+from logd.security.acl import AclBinding, AclEntry, ResourcePattern
+from logd.security.acl_filter import AclFilter
+
+Acls: TypeAlias = Mapping[ResourcePattern, tuple[AclEntry, ...]]
+"""All ACLs, by pattern."""
+
+
+def bindings_of(acls: Acls) -> Iterable[AclBinding]:
+    """Yield every ACL."""
+    for pattern, entries in acls.items():
+        for entry in entries:
+            yield AclBinding(pattern, entry)
+
+
+def create_acls(acls: Acls, bindings: Iterable[AclBinding]) -> Decision[None]:
+    """Decide to add ACLs. ACLs that exist already change nothing."""
+    changed: dict[ResourcePattern, set[AclEntry]] = {}
+    for pattern, entry in bindings:
+        changed.setdefault(pattern, set(acls.get(pattern, ()))).add(entry)
+    return Decision(_changes(acls, changed), None)
+
+
+def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Decision[list[list[AclBinding]]]:
+    """Decide to delete the ACLs that the filters select. The answer has them filter by filter."""
+    selected = [[each for each in bindings_of(acls) if selection.matches(each)] for selection in filters]
+    changed: dict[ResourcePattern, set[AclEntry]] = {}
+    for matching in selected:
+        for pattern, entry in matching:
+            changed.setdefault(pattern, set(acls[pattern])).discard(entry)
+    return Decision(_changes(acls, changed), selected)
+
+
+def _changes(acls: Acls, changed: Mapping[ResourcePattern, set[AclEntry]]) -> list[Change]:
+    return [
+        acls_change(pattern, entries)
+        for pattern, entries in changed.items()
+        if entries != set(acls.get(pattern, ()))
+    ]
