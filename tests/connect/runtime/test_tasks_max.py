@@ -6,8 +6,8 @@ import pytest
 
 from connect.errors import ConnectError
 from connect.herder.runs import TargetState, TaskRun
-from connect.runtime.connector import WorkerConnector
 from connect.runtime.connector_check import check_config
+from connect.runtime.task_maker import TaskMaker
 from connect.runtime.tasks_max import TasksMax
 from connect.runtime.unmade_task import UnmadeTask
 from tests.connect.test_connector import Growing, Standalone, parts
@@ -54,6 +54,7 @@ async def test_committed_tasks_that_are_too_many(harness, monkeypatch, is_enforc
     monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: Growing)
     raw = {"name": "c", "connector.class": "x", "tasks.max.enforce": is_enforced}
     own = parts(harness, type("Plans", (), {"take_plan": staticmethod(lambda name, configs: None)}))
-    connector = WorkerConnector(own, check_config(own.config, raw))
-    task = connector._make_task(0, TaskRun(raw, raw, TargetState.STARTED, 0, 2))
+    maker = TaskMaker(own, check_config(own.config, raw), 0, lambda: None)
+    task = await maker.make(TaskRun(raw, raw, TargetState.STARTED, 0, 2), lambda: None)
+    maker.calls.close()
     assert isinstance(task, UnmadeTask) == (is_enforced == "true")
