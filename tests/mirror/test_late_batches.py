@@ -21,6 +21,7 @@ from kafka_client.records import BatchHeader, build_batch, iter_batches, read_he
 from kafka_client.wire import ApiKey, decode, decode_response_header
 from kafka_client.wire.messages.produce import ProduceResponse
 from kafka_client.wire.produce import encode_produce_request
+from mirror.forward_batch import Passed
 from mirror.link import Link
 from tests.mirror.pair import Pair, numbered, produce
 from tests.support import java
@@ -133,7 +134,7 @@ async def test_the_very_first_batch_is_not_written_twice(pair: Pair, new_name: N
     async with Link(pair.link(topic)) as link:
         copy = link._mirror.copies[TopicPartition(topic, 0)]
         identity = copy.identity
-        await link._mirror._write_first_syncs([copy])
+        await link._mirror._write_first_syncs([(copy, Passed(b"", 10, 0, 10))])
         # killed, with the first batch on its way
     like = read_header(build_batch(numbered(10)))._replace(
         producer_id=identity.producer_id, producer_epoch=identity.epoch
