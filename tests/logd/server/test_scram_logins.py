@@ -18,6 +18,7 @@ from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
 from logd.metadata.journal_store import FILE_NAME
 from tests.support.certificates import Authority
+from tests.support.java import needs_kafka, run_tool
 
 CA = Authority("test CA")
 PASSWORD, OTHER_PASSWORD = "s3cret-of-alice", "n3w-one-of-alice"
@@ -126,6 +127,33 @@ async def test_kcat_logs_in_and_a_stranger_does_not(tmp_path: Path) -> None:
         right, wrong = await asyncio.to_thread(kcat, PASSWORD, 60), await asyncio.to_thread(kcat, "wrong", 5)
     assert "1 brokers" in right.stdout
     assert FAILURE.format(MECHANISMS[1]) in wrong.stderr
+
+
+@needs_kafka
+async def test_kafka_configs_logs_in_and_sets_users(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="alice" password="{PASSWORD}";\n'
+    )
+    async with running(tmp_path) as at, admin_at(at.admin) as admin:
+        await admin.set_scram_credential("alice", MECHANISMS[0], PASSWORD)
+
+        async def tool(*arguments: str) -> str:
+            entity = ("--bootstrap-server", at.open, "--command-config", str(file), "--entity-type", "users")
+            main = "org.apache.kafka.tools.ConfigCommand"
+            done = await asyncio.to_thread(run_tool, main, *entity, *arguments)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        added = "SCRAM-SHA-512=[iterations=8192,password=b0b]"
+        await tool("--entity-name", "bob", "--alter", "--add-config", added)
+        assert (await tool("--describe")).splitlines() == [
+            "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=iterations=4096",
+            "SCRAM credential configs for user-principal 'bob' are SCRAM-SHA-512=iterations=8192",
+        ]
+        await log_in(at.open, keys(MECHANISMS[1], "b0b", "bob"))
 
 
 async def test_a_renewal_with_an_old_password_ends_the_session(
