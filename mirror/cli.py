@@ -21,6 +21,8 @@ from kafka_client.java_properties import read_properties
 from mirror.config import LinkSettings, parse_links
 from mirror.errors import MirrorError
 from mirror.links import SupervisedLink, run_links
+from mirror.stalls import STALL_SECONDS
+from mirror.status import lag_line
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -46,7 +48,7 @@ def run(
 ) -> None:
     """Copy topics by the flows enabled in CONFIG, until SIGTERM or SIGINT.
 
-    The exit status is 1 if in the end a flow was down or a partition in quarantine.
+    The exit status is 1 if in the end a flow was down, or a partition in quarantine or not copied.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -112,8 +114,11 @@ async def _report(links: Sequence[SupervisedLink]) -> None:
 
 def _progress(flow: SupervisedLink) -> str:
     """Return the parts of a summary that show progress, without the lag's age, which always changes."""
-    lag = sum(s.lag_records for s in flow.link.status().values()) if flow.link is not None else -1
-    return f"{lag} {flow.failure} {_totals(flow)}"
+    if flow.link is None:
+        return f"{flow.failure}"
+    stalled = sorted(flow.link.progress.stalls.stalled)
+    lag = [status.lag_records for status in flow.link.status().values()]
+    return f"{lag} {stalled} {flow.failure} {_totals(flow)}"
 
 
 def _totals(flow: SupervisedLink) -> tuple[int, int, int]:
@@ -129,6 +134,8 @@ def _print_summary(links: Sequence[SupervisedLink], *, rates: bool = False) -> N
         typer.echo(f"{flow.settings.name}: {_summary(flow, rates)}")
         for tp, entry in sorted(flow.link.quarantined.items()) if flow.link is not None else ():
             typer.echo(f"  {tp} quarantined, {entry.failures} attempts, {entry.reason}: {entry.error.what}")
+        for line in flow.link.progress.lines() if flow.link is not None else ():
+            typer.echo(f"  {line}")
 
 
 def _summary(flow: SupervisedLink, rates: bool) -> str:
@@ -138,11 +145,12 @@ def _summary(flow: SupervisedLink, rates: bool) -> str:
     records, size, quarantined = _totals(flow)
     status, skips = flow.link.status().values(), flow.link.skips
     seconds = time.monotonic() - flow.opened_at
+    stalled = len(flow.link.progress.stalls.stalled)
     rate = f", {records / seconds:,.0f} records/s, {size / seconds / 1e6:,.1f} MB/s" if rates else ""
     return (
         f"{down}{records:,} records, {size / 1e6:,.1f} MB{rate}, {len(status)} partitions, "
-        f"lag {sum(s.lag_records for s in status):,} records, "
-        f"{max((s.lag_seconds for s in status), default=0):,.1f} s"
+        f"{lag_line(status)}"
+        + (f", {stalled} not copied for {STALL_SECONDS:.0f} s" if stalled else "")
         + (f", {quarantined} quarantined" if quarantined else "")
         + (
             f", {skips.records:,} records in {skips.batches} unreadable batches skipped"

@@ -1,7 +1,8 @@
 """Runs one flow between two clusters: opens clients and topics, copies, and stops.
 
-Three tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
-missing acknowledgements. A partition that cannot be copied is quarantined while the others go on.
+Four tasks run: one copies, one looks for new topics and retries quarantined partitions, one checks for
+missing acknowledgements. The fourth asks the source for its ends and reports what stands still. A partition
+that cannot be copied is quarantined while the others go on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Any, Self
 
 from kafka_client import Admin, Client, TopicMetadata, TopicPartition
@@ -23,9 +23,11 @@ from mirror.discontinuities import check_remote_topic
 from mirror.errors import MirrorError, NotAligned
 from mirror.link_metrics import LinkMetrics
 from mirror.offsets import NO_ID, OffsetSyncs
+from mirror.progress import ProgressWatch
 from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
 from mirror.start_positions import Placed, Placing
+from mirror.status import PartitionStatus, statuses
 from mirror.topics import RemoteTopics
 from mirror.unreadable import UnreadableSkips
 
@@ -38,21 +40,6 @@ TEND_SECONDS = 0.25
 _ANY_TOPIC = "topic"
 WATCH_SECONDS = 1.0
 """Interval of the checks for missing acknowledgements."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
-    """Progress of one partition.
-
-    `position` is an offset of the source; this process copied `records`, `bytes`.
-    """
-
-    remote: TopicPartition
-    position: int
-    records: int
-    bytes: int
-    lag_records: int
-    lag_seconds: float
 
 
 class Link:
@@ -73,6 +60,8 @@ class Link:
         self._clock = clock
         self._stack = AsyncExitStack()
         self._stopping = asyncio.Event()
+        self.step = ""
+        """The step of `open` that is under way."""
         self._refreshed_at = 0.0
         self._quarantine = Quarantine(random.random)
         self._unplaced: set[TopicPartition] = set()
@@ -103,7 +92,13 @@ class Link:
         if until_caught_up:
             self._ends |= await self._placing.source_ends(self._mirror.copies)
             self._behind |= self._mirror.copies.keys()
-        work = [self._copy_on(until_caught_up), self._tend(), self._watch(), self._stopped()]
+        work = [
+            self._copy_on(until_caught_up),
+            self._tend(),
+            self._watch(),
+            self.progress.run(),
+            self._stopped(),
+        ]
         tasks = [asyncio.create_task(each) for each in work]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -124,11 +119,7 @@ class Link:
 
     def status(self) -> Mapping[TopicPartition, PartitionStatus]:
         """Return the progress of every copied partition, by source partition."""
-        now = self._clock()
-        return {
-            tp: PartitionStatus(c.remote, c.copied, c.records, c.bytes, c.lag_records(), c.lag_seconds(now))
-            for tp, c in sorted(self._mirror.copies.items())
-        }
+        return statuses(self._mirror.copies, self.progress.stalls.stalled, self._clock())
 
     @property
     def skips(self) -> UnreadableSkips:
@@ -152,7 +143,9 @@ class Link:
 
     async def _open(self) -> None:
         settings, enter = self.settings, self._stack.enter_async_context
+        self.step = f"connecting to {settings.source.alias}"
         self._source = await enter(_client(settings.source, settings.name, self.metrics))
+        self.step = f"connecting to {settings.target.alias}"
         self._target = await enter(_client(settings.target, settings.name, self.metrics))
         await self._check_clusters()
         self._source_admin, self._target_admin = Admin(self._source), Admin(self._target)
@@ -161,6 +154,7 @@ class Link:
         self._syncs = OffsetSyncs(
             holder, settings.offset_syncs_topic, settings.offset_syncs_replication_factor
         )
+        self.step = f"creating and reading {settings.offset_syncs_topic}"
         await self._syncs.open()
         self._stack.push_async_callback(self._syncs.close)
         self._skips = UnreadableSkips(settings.skip_unreadable)
@@ -174,11 +168,14 @@ class Link:
             on_failure=self._failed,
             skips=self._skips,
         )
+        self.step = f"getting a producer id of {settings.target.alias}"
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)
-        link_metrics = LinkMetrics(self._mirror, self._quarantine, self._placings)
+        self.progress = ProgressWatch(settings.name, self._source, self._mirror, self._clock)
+        link_metrics = LinkMetrics(self._mirror, self._quarantine, self._placings, self.progress, self._clock)
         aliases = {"source": settings.source.alias, "target": settings.target.alias}
         self._stack.callback(link_metrics.add_to(self.metrics, **aliases))
+        self.step = "creating remote topics and computing positions"
         await self._refresh()
 
     async def _check_clusters(self) -> None:

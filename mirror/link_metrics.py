@@ -5,11 +5,13 @@ MirrorMaker measures each record; here only the newest record of each batch is m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 from kafka_client.metrics.metrics import Metrics, Values
 from kafka_client.metrics.windowed import Windowed
+from mirror.progress import ProgressWatch
 from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
 
@@ -17,10 +19,19 @@ from mirror.source import MirrorSource
 class LinkMetrics:
     """Metrics of one open link."""
 
-    def __init__(self, mirror: MirrorSource, quarantine: Quarantine, placings: Callable[[], Values]) -> None:
+    def __init__(
+        self,
+        mirror: MirrorSource,
+        quarantine: Quarantine,
+        placings: Callable[[], Values],
+        progress: ProgressWatch,
+        clock: Callable[[], float],
+    ) -> None:
         self._mirror = mirror
         self._quarantine = quarantine
         self._placings = placings
+        self._progress = progress
+        self._clock = clock
 
     def add_to(self, metrics: Metrics, *, source: str, target: str) -> Callable[[], None]:
         """Register all metrics, tagged with the clusters' aliases.
@@ -49,12 +60,29 @@ class LinkMetrics:
             )
 
     def _lags(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        now = self._clock()
         for copy in list(self._mirror.copies.values()):
             tags = {"topic": copy.remote.topic, "partition": str(copy.remote.partition)}
-            yield tags, {"records-lag": copy.lag_records()}
+            yield (
+                tags,
+                {
+                    "records-lag": _or_nan(copy.lag_records()),
+                    "seconds-lag": _or_nan(copy.lag_seconds(now)),
+                    "rpo-seconds": _or_nan(copy.rpo_seconds(now)),
+                },
+            )
 
     def _link(self) -> Values:
-        return {**self._mirror.statistics(), "quarantined_partitions": len(self._quarantine.partitions)}
+        return {
+            **self._mirror.statistics(),
+            "quarantined_partitions": len(self._quarantine.partitions),
+            "stalled_partitions": len(self._progress.stalls.stalled),
+            "silent_partitions": len(self._progress.silent),
+        }
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _all_of(name: str, values: Windowed) -> Values:

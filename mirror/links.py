@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from kafka_client import Backoff
 from kafka_client.errors import AuthenticationFailed, ConfigError, MillstreamError
 from kafka_client.metrics.metrics import Metrics
 from mirror.config import LinkSettings
 from mirror.link import Link
+from mirror.stalls import STALL_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -77,12 +79,16 @@ class SupervisedLink:
 
     @property
     def exit_status(self) -> int:
-        """0 if every partition was copied, 1 if the flow was down or a partition in quarantine, 2 if a
-        setting is invalid.
+        """0 if every partition was copied, 2 if a setting is invalid, else 1.
+
+        It is 1 if the flow was down, or a partition was in quarantine, stood still or had an unknown lag.
         """
         if isinstance(self.failure, ConfigError):
             return 2
-        return 1 if self.failure is not None or self.link is None or self.link.quarantined else 0
+        if self.failure is not None or self.link is None:
+            return 1
+        progress = self.link.progress
+        return 1 if self.link.quarantined or progress.stalls.stalled or progress.silent else 0
 
     async def _run_once(self, until_caught_up: bool) -> None:
         self.link = None
@@ -90,7 +96,7 @@ class SupervisedLink:
         opening = asyncio.create_task(link.open())
         stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await self._wait_for_either(link, opening, stopping)
         finally:
             stopping.cancel()
             if not opening.done():
@@ -106,6 +112,15 @@ class SupervisedLink:
             await link.run(until_caught_up=until_caught_up)
         finally:
             await link.close()
+
+    async def _wait_for_either(self, link: Link, *tasks: asyncio.Task[Any]) -> None:
+        """Wait for the first task to end; log every `STALL_SECONDS` what the link's opening waits for."""
+        started = time.monotonic()
+        while not any(task.done() for task in tasks):
+            done, _ = await asyncio.wait(tasks, timeout=STALL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                waited = time.monotonic() - started
+                log.warning("%s is not open after %.0f s: %s", self.settings.name, waited, link.step)
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -163,6 +163,11 @@ class OffsetSyncs:
         future.add_done_callback(self._note_end)
         return future
 
+    def trouble(self) -> str:
+        """Return why the topic acknowledges no sync at the moment, or an empty string."""
+        error = self._producer.trouble(TopicPartition(self._topic, 0))
+        return "" if error is None else f"{self._topic} takes no offset sync: {error}"
+
     async def flush(self) -> None:
         """Wait until the syncs written so far are acknowledged. Raises the first error of any sync."""
         await self._producer.flush()

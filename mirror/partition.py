@@ -17,6 +17,7 @@ from kafka_client.records import RecordReader, read_header
 from mirror.errors import ForeignWrite, MirrorError, NotFetched, NotPassed, OutOfSequence
 from mirror.forward_batch import Passed
 from mirror.offsets import NO_EPOCH, NO_ID, SEQUENCE_MASK, OffsetSync, ProducerPosition
+from mirror.source_log import SourceLog
 from mirror.unreadable import explain_unreadable
 
 _OTHER_SEQUENCE = (
@@ -55,13 +56,13 @@ class PartitionCopy:
     topic_id: bytes = NO_ID
     remote_topic_id: bytes = NO_ID
     end: int = -1
-    """The source's last stable offset, from the latest response."""
+    """The source's last stable offset, from the latest fetch."""
+    source: SourceLog = field(default_factory=SourceLog)
+    """The source's answers to requests for the partition's end."""
     copied: int = -1
     """Upstream offset after the last acknowledged batch."""
     leader_epoch: int = NO_EPOCH
     """Leader epoch, in the source, of the last acknowledged batch: shows if the source loses it (KIP-320)."""
-    timestamp: int = -1
-    """Newest timestamp of the last acknowledged batch, in ms."""
     records: int = 0
     bytes: int = 0
     acked: Passed | None = None
@@ -73,13 +74,17 @@ class PartitionCopy:
     latency_ms: Windowed = field(default_factory=Windowed)
     """Age of each batch's newest record when the batch was acknowledged, in ms."""
 
-    def lag_records(self) -> int:
-        """Return how many offsets of the source the target has not acknowledged yet."""
-        return max(self.end - self.copied, 0)
+    def lag_records(self) -> int | None:
+        """Return how many offsets of the source the target has not acknowledged yet, or None if unknown."""
+        return self.source.lag_records(self.copied, self.end)
 
-    def lag_seconds(self, now: float) -> float:
-        """Return the age of the copy's newest record in seconds, or 0 if there is no lag."""
-        return max(now - self.timestamp / 1000, 0.0) if self.lag_records() and self.timestamp >= 0 else 0.0
+    def lag_seconds(self, now: float) -> float | None:
+        """Return how long ago the target had everything, 0 if it has everything now, or None if unknown."""
+        return self.source.lag_seconds(self.copied, self.end, now)
+
+    def rpo_seconds(self, now: float) -> float | None:
+        """Return how many seconds of records a failover could lose at most now, or None if unknown."""
+        return self.source.rpo_seconds(self.copied, now)
 
     def add(self, sent: InFlight) -> None:
         """Add a batch that was sent."""
@@ -162,7 +167,6 @@ class PartitionCopy:
         self.sequence = (self.sequence + passed.records) & SEQUENCE_MASK
         self.acked, self.leader_epoch = passed, sent.leader_epoch
         self.copied = passed.next_offset
-        self.timestamp = sent.max_timestamp
         self.records += passed.records
         self.bytes += sent.size
 

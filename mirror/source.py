@@ -95,6 +95,8 @@ class MirrorSource:
         """Partitions with an acknowledgement since their last sync; the others need no new sync."""
         self._full: set[TopicPartition] = set()
         """Partitions that are paused because they have used up their share of the memory."""
+        self._sending: TopicPartition | None = None
+        """The partition whose batch is being handed to the producer, which may have to wait for memory."""
 
     async def open(self) -> None:
         """Start the producer."""
@@ -132,6 +134,7 @@ class MirrorSource:
             copied=position.upstream,
             leader_epoch=position.leader_epoch,
         )
+        self.copies[tp].source.answered(end, self._clock())
         self._fetcher.add(tp, position.upstream, position.leader_epoch)
 
     def remove(self, tp: TopicPartition) -> None:
@@ -229,6 +232,21 @@ class MirrorSource:
                 waited = f"the batch at {copy.in_flight[0].passed.first_offset} for {now - oldest:.0f} s"
                 self.fail(NotAcked(copy.tp, f"{copy.remote} has not acknowledged {waited}"))
 
+    def stall_reason(self, tp: TopicPartition) -> str:
+        """Return why a partition with records to copy is not copied any further."""
+        copy, sending = self.copies[tp], self._sending
+        if copy.source.silence is not None:
+            return f"the source does not answer: {copy.source.silence}"
+        if copy.in_flight or sending == tp:
+            trouble = self._producer.trouble(copy.remote)
+            return f"the target does not acknowledge: {trouble or 'no answer to a batch'}"
+        if reason := self._syncs.trouble():
+            return reason
+        if sending is not None:
+            trouble = self._producer.trouble(self.copies[sending].remote) if sending in self.copies else None
+            return f"waiting for memory of batches that the target does not acknowledge: {trouble or sending}"
+        return f"the source has returned no record from offset {copy.position} on"
+
     def is_at(self, tp: TopicPartition, end: int) -> bool:
         """Return True if everything before this upstream offset was read and acknowledged."""
         copy = self.copies[tp]
@@ -301,6 +319,7 @@ class MirrorSource:
             if not self._is_copied(copy):
                 return  # removed while this waited for memory
             try:
+                self._sending = copy.tp
                 future = await self._producer.send_batch(*copy.remote, passed.batch)
             except MillstreamError as e:
                 if not self._is_copied(copy):
@@ -309,6 +328,8 @@ class MirrorSource:
                     raise
                 self.fail(refused(copy, passed, e))
                 return
+            finally:
+                self._sending = None
             copy.add(InFlight(passed, size, max_timestamp, leader_epoch, self._clock(), future))
             self._unacked.add(copy.tp)  # each time: acks are taken while this waits for memory
             self._changed.add(copy.tp)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kafka_client.cluster.cluster import Client
-from kafka_client.errors import MillstreamError, error_for
+from kafka_client.errors import ConnectionClosed, ErrorCode, MillstreamError, RequestTimedOut, error_for
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -62,6 +62,54 @@ async def list_offsets(
     return offsets
 
 
+async def list_each_offset(
+    client: Client,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    timeout_ms: int,
+) -> dict[TopicPartition, ListedOffset | MillstreamError]:
+    """Return each partition's offset, or its error; see `list_offsets`. Each leader is asked once."""
+    results: dict[TopicPartition, ListedOffset | MillstreamError] = {}
+
+    async def ask(node: int, tps: list[TopicPartition]) -> None:
+        offsets: dict[TopicPartition, ListedOffset] = {}
+        errors: dict[TopicPartition, MillstreamError] = {}
+        rest: MillstreamError = ConnectionClosed(f"broker {node} left the partition out of its answer")
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                specs = {tp: timestamps[tp] for tp in tps}
+                errors = await _ask_each(client, node, specs, ISOLATION[isolation_level], offsets)
+        except TimeoutError:
+            rest = RequestTimedOut(f"broker {node} did not answer within {timeout_ms} ms")
+        except MillstreamError as error:
+            rest = error
+        results.update({tp: offsets.get(tp) or errors.get(tp) or rest for tp in tps})
+
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            metadata = await client.metadata({tp.topic for tp in timestamps}, allow_missing=True)
+    except TimeoutError:
+        away: MillstreamError = RequestTimedOut(f"no broker answered within {timeout_ms} ms")
+        return dict.fromkeys(timestamps, away)
+    except MillstreamError as error:
+        return dict.fromkeys(timestamps, error)
+    nodes: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp in timestamps:
+        topic = metadata.topics.get(tp.topic)
+        partition = None if topic is None else topic.partitions.get(tp.partition)
+        if partition is None:
+            results[tp] = error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} does not exist")
+        elif partition.leader not in metadata.brokers:
+            results[tp] = error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no leader")
+        else:
+            nodes[partition.leader].append(tp)
+    await all_or_first_error(ask(node, tps) for node, tps in nodes.items())
+    if any(isinstance(result, MillstreamError) for result in results.values()):
+        client.invalidate_metadata()
+    return results
+
+
 async def by_leader(client: Client, tps: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
     """Group the partitions by their leader's node id."""
     partitions = list(tps)
@@ -95,6 +143,18 @@ async def _ask(
     offsets: dict[TopicPartition, ListedOffset],
 ) -> None:
     """Ask one leader; add its answers to `offsets`, then raise the first of its errors."""
+    for error in (await _ask_each(client, node, timestamps, isolation, offsets)).values():
+        raise error
+
+
+async def _ask_each(
+    client: Client,
+    node: int,
+    timestamps: Mapping[TopicPartition, int],
+    isolation: int,
+    offsets: dict[TopicPartition, ListedOffset],
+) -> dict[TopicPartition, MillstreamError]:
+    """Ask one leader; add its answers to `offsets`, and return its errors."""
     topics = [
         ListOffsetsTopic(
             name=topic,
@@ -109,13 +169,12 @@ async def _ask(
         replica_id=-1, isolation_level=isolation, topics=topics, timeout_ms=client.request_timeout_ms
     )
     response: ListOffsetsResponse = await client.request(request, node=node)
-    error: MillstreamError | None = None
+    errors: dict[TopicPartition, MillstreamError] = {}
     for topic in response.topics:
         for p in topic.partitions:
             tp = TopicPartition(topic.name, p.partition_index)
             if not p.error_code:
                 offsets[tp] = ListedOffset(p.offset, p.timestamp, p.leader_epoch)
-            elif error is None:
-                error = error_for(p.error_code, f"offset of {tp}")
-    if error is not None:
-        raise error
+            else:
+                errors[tp] = error_for(p.error_code, f"offset of {tp}")
+    return errors

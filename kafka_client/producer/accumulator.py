@@ -69,6 +69,8 @@ class PartitionQueue:
         """The error that halted a queue that halts on failure; nothing is sent while it is set."""
         self.halts = 0
         """How often the queue halted; a `send` that waited for memory at a halt must not queue records."""
+        self.trouble: MillstreamError | None = None
+        """The error of the last attempt to send, None if the last batch was acknowledged."""
         self._halting = halts
         self._watcher = watcher
         self._gate = gate
@@ -224,6 +226,7 @@ class PartitionQueue:
     def acked(self, batch: PendingBatch, base_offset: int | None) -> None:
         """Complete a batch that the broker has acknowledged."""
         self.in_flight.remove(batch)
+        self.trouble = None
         self._established = self._established or batch.identity == self.identity
         if not batch.done:
             batch.acked(base_offset)
@@ -242,7 +245,7 @@ class PartitionQueue:
     def retry(self, batch: PendingBatch, error: MillstreamError) -> None:
         """Send a batch again, in its old place, once all batches in flight are answered."""
         self.in_flight.remove(batch)
-        batch.error = error
+        batch.error = self.trouble = error
         self._failed.append(batch)
         self._maybe_resume()
         self._watcher.changed(self)
@@ -307,7 +310,7 @@ class PartitionQueue:
     def continue_at(self, identity: Identity, sequence: int) -> None:
         """End a halt, and number the next records from `sequence`. The queue has to be idle."""
         assert self.idle, f"{self.tp} has batches under way"
-        self.identity, self.halted = identity, None
+        self.identity, self.halted, self.trouble = identity, None, None
         self._next_sequence = sequence
         self._established = False
 

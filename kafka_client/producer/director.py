@@ -12,7 +12,14 @@ from typing import Any
 from kafka_client.cluster.cluster import Client
 from kafka_client.cluster.lookup import look_up_forever
 from kafka_client.cluster.metadata import NO_NODE
-from kafka_client.errors import ConnectionClosed, ErrorCode, KafkaError, RequestTimedOut, error_for
+from kafka_client.errors import (
+    ConnectionClosed,
+    ErrorCode,
+    KafkaError,
+    MillstreamError,
+    RequestTimedOut,
+    error_for,
+)
 from kafka_client.producer.accumulator import PartitionQueue
 from kafka_client.producer.backlog import Backlog
 from kafka_client.producer.identity import Identity
@@ -127,13 +134,19 @@ class Director:
         homeless = [queue for queue in self._backlog.lookups.values() if queue.node == NO_NODE]
         if not homeless:
             return
-        metadata = await self._client.metadata({queue.tp.topic for queue in homeless}, allow_missing=True)
+        try:
+            metadata = await self._client.metadata({queue.tp.topic for queue in homeless}, allow_missing=True)
+        except MillstreamError as error:
+            for queue in homeless:
+                queue.trouble = error
+            raise
         for queue in homeless:
             topic = metadata.topics.get(queue.tp.topic)
             partition = topic.partitions.get(queue.tp.partition) if topic else None
             if partition is None:
                 self._note_missing(queue)
             elif partition.leader not in metadata.brokers:
+                queue.trouble = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{queue.tp} has no leader")
                 self._client.invalidate_metadata()
             else:
                 self._send_to(partition.leader)

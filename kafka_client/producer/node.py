@@ -299,6 +299,7 @@ class ProduceNode:
         """Leave the batches queued after a failed connection, and look up the partitions' leaders."""
         pause = self._backoff.next()
         for queue in list(self._due.ready.values()):
+            queue.trouble = error
             if is_retriable(error):
                 queue.back_off(asyncio.get_running_loop().time() + pause)
                 self._director.look_up(queue)

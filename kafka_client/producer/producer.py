@@ -241,6 +241,14 @@ class BatchProducer:
         """Return True if no record of the partition waits or is in flight."""
         return tp not in self._backlog.busy
 
+    def trouble(self, tp: TopicPartition) -> MillstreamError | None:
+        """Return the error of the last attempt to send the partition's batches, which is retried.
+
+        Return None if there was no attempt, no answer yet, or an acknowledgement since.
+        """
+        queue = self._backlog.queues.get(tp)
+        return None if queue is None else queue.trouble
+
     def abandon(self, tp: TopicPartition) -> None:
         """Give up records that are not acknowledged; those in flight may still be written.
 
