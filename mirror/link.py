@@ -13,11 +13,13 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Self
 
 from kafka_client import Admin, Client, TopicMetadata, TopicPartition
 from kafka_client.errors import BROKER_AWAY, ConfigError
 from kafka_client.metrics.metrics import Metrics, Values
+from mirror.claims import Claims
 from mirror.config import Cluster, LinkSettings
 from mirror.discontinuities import check_remote_topic
 from mirror.errors import MirrorError, NotAligned
@@ -167,6 +169,7 @@ class Link:
             clock=self._clock,
             on_failure=self._failed,
             skips=self._skips,
+            claims=partial(Claims, holder, self._syncs),
         )
         self.step = f"getting a producer id of {settings.target.alias}"
         await self._mirror.open()
@@ -268,6 +271,7 @@ class Link:
     async def _refresh(self) -> None:
         """Start copying new topics and partitions. Fail those whose topic was deleted and created again."""
         self._refreshed_at = self._clock()
+        await self._mirror.follow_claims()
         topics = {topic.name: topic for topic in await self._topics.chosen()}
         remote_topics = await self._target_admin.list_topics()
         for tp, copy in list(self._mirror.copies.items()):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple
 from typing import NamedTuple
 
@@ -131,7 +131,9 @@ class OffsetSyncs:
 
     def __init__(self, client: Client, topic: str, replication_factor: int) -> None:
         self._client = client
-        self._topic = topic
+        self.topic = topic
+        self.read_until = 0
+        """The topic's end when `open` read it."""
         self._replication_factor = replication_factor
         self._producer = BatchProducer(client, delivery_timeout_ms=NO_TIMEOUT_MS)
         self._failure: BaseException | None = None
@@ -139,18 +141,22 @@ class OffsetSyncs:
 
     async def open(self) -> Mapping[TopicPartition, OffsetSync]:
         """Create the topic if it is missing and read it to its end. Return each partition's latest sync."""
-        new = NewTopic(self._topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
+        new = NewTopic(self.topic, 1, self._replication_factor, {"cleanup.policy": "compact"})
         try:
             await Admin(self._client).create_topics([new], exist_ok=True)
         except KafkaError as e:
             raise with_setting(e, "offset-syncs.topic.replication.factor", self._replication_factor) from None
-        await self._read()
+        self.read_until = await read_syncs(self._client, self.topic, lambda _, sync: self.adopt(sync))
         await self._producer.start()
         return self._latest
 
     def latest(self, tp: TopicPartition) -> OffsetSync | None:
         """Return the partition's last sync, by this process or an earlier one, or None."""
         return self._latest.get(tp)
+
+    def adopt(self, sync: OffsetSync) -> None:
+        """Use a sync of the topic as the partition's last one."""
+        self._latest[sync.tp] = sync
 
     async def write(self, sync: OffsetSync, timestamp_ms: int) -> asyncio.Future[int | None]:
         """Send a sync. Return a future that ends when the sync is acknowledged; wait only for buffer space.
@@ -159,14 +165,14 @@ class OffsetSyncs:
         """
         self._check()
         self._latest[sync.tp] = sync
-        future = await self._producer.send(self._topic, 0, [encode_sync(sync, timestamp_ms)])
+        future = await self._producer.send(self.topic, 0, [encode_sync(sync, timestamp_ms)])
         future.add_done_callback(self._note_end)
         return future
 
     def trouble(self) -> str:
         """Return why the topic acknowledges no sync at the moment, or an empty string."""
-        error = self._producer.trouble(TopicPartition(self._topic, 0))
-        return "" if error is None else f"{self._topic} takes no offset sync: {error}"
+        error = self._producer.trouble(TopicPartition(self.topic, 0))
+        return "" if error is None else f"{self.topic} takes no offset sync: {error}"
 
     async def flush(self) -> None:
         """Wait until the syncs written so far are acknowledged. Raises the first error of any sync."""
@@ -185,21 +191,32 @@ class OffsetSyncs:
         if self._failure is not None:
             raise self._failure
 
-    async def _read(self) -> None:
-        tp = TopicPartition(self._topic, 0)
-        admin = Admin(self._client)
-        end = (await admin.list_offsets({tp: "latest"}))[tp].offset
-        position = (await admin.list_offsets({tp: "earliest"}))[tp].offset
-        async with BatchFetcher(self._client) as fetcher:
-            fetcher.add(tp, position)
-            while position < end:
-                for fetched in await fetcher.fetch():
-                    for part in fetched.parts():
-                        self._take(part.records)
-                    position = fetched.next_offset
 
-    def _take(self, records: Iterable[Record]) -> None:
-        for _, _, key, value, headers in records:
-            if key is not None and value is not None:
-                sync = decode_sync(key, value, headers)
-                self._latest[sync.tp] = sync
+async def read_syncs(
+    client: Client, topic: str, take: Callable[[int, OffsetSync], None], position: int | None = None
+) -> int:
+    """Call `take` with the offset of each sync from `position` (default: the topic's start) on.
+
+    Return the topic's end.
+    """
+    tp, admin = TopicPartition(topic, 0), Admin(client)
+    end = (await admin.list_offsets({tp: "latest"}))[tp].offset
+    if position is None:
+        position = (await admin.list_offsets({tp: "earliest"}))[tp].offset
+    if position >= end:
+        return end
+    async with BatchFetcher(client, auto_offset_reset="earliest") as fetcher:
+        fetcher.add(tp, position)
+        while position < end:
+            for fetched in await fetcher.fetch():
+                for part in fetched.parts():
+                    for offset, sync in _syncs_in(part.records):
+                        take(offset, sync)
+                position = fetched.next_offset
+    return position
+
+
+def _syncs_in(records: Iterable[Record]) -> Iterator[tuple[int, OffsetSync]]:
+    for offset, _, key, value, headers in records:
+        if key is not None and value is not None:
+            yield offset, decode_sync(key, value, headers)

@@ -13,10 +13,19 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from kafka_client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, TopicPartition
+from kafka_client import NO_TIMEOUT_MS, BatchFetcher, BatchProducer, Client, Fetched, Identity, TopicPartition
 from kafka_client.errors import KafkaError, LogTruncated, MillstreamError, OffsetOutOfRange, UnreadableBatch
 from kafka_client.fetcher.parts import reading
-from mirror.errors import MirrorError, NotAcked, NotFetched, RecordsLost, SourceRecreated, SourceTruncated
+from mirror.claims import Claims
+from mirror.errors import (
+    MirrorError,
+    NotAcked,
+    NotFetched,
+    OutOfSequence,
+    RecordsLost,
+    SourceRecreated,
+    SourceTruncated,
+)
 from mirror.forward_batch import Passed, pass_on
 from mirror.offsets import OffsetSyncs, ProducerPosition
 from mirror.partition import InFlight, PartitionCopy, refused
@@ -68,12 +77,15 @@ class MirrorSource:
         clock: Callable[[], float],
         on_failure: Callable[[MirrorError], None],
         skips: UnreadableSkips | None = None,
+        claims: Callable[[Identity], Claims] | None = None,
     ) -> None:
         self._syncs = syncs
         self._sync_interval = sync_interval
         self._clock = clock
         self._on_failure = on_failure
         self._skips = skips or UnreadableSkips()
+        self._new_claims = claims
+        self._claims: Claims | None = None
         self._synced_at = self._acked_at = clock()
         self._fetcher = BatchFetcher(
             source, isolation_level="read_committed", fetch_max_wait_ms=FETCH_WAIT_MS
@@ -101,6 +113,13 @@ class MirrorSource:
     async def open(self) -> None:
         """Start the producer."""
         await self._producer.start()
+        if self._new_claims is not None:
+            self._claims = self._new_claims(self._producer.identity)
+
+    async def follow_claims(self) -> None:
+        """Read which partitions other mirrors have begun. Call this at times."""
+        if self._claims is not None:
+            await self._claims.follow()
 
     def can_add(self, remote: TopicPartition) -> bool:
         """Return True if no batch sent before `remote` was removed is still in flight."""
@@ -349,7 +368,12 @@ class MirrorSource:
             copy.tp: copy for copy in copies if not copy.is_identity_synced(self._syncs.latest(copy.tp))
         }
         written = [await self._syncs.write(copy.first_sync(), now) for copy in unsynced.values()]
-        await asyncio.gather(*written)
+        offsets = await asyncio.gather(*written)
+        if self._claims is None or not unsynced:
+            return
+        for tp in await self._claims.lost(dict(zip(unsynced, offsets, strict=True))):
+            if tp in self.copies:
+                self.fail(OutOfSequence(tp, "another mirror of the flow began to copy it just before"))
 
     async def _write_syncs(self) -> None:
         self._synced_at = self._clock()
