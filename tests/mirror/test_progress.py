@@ -50,26 +50,20 @@ async def test_a_cluster_that_is_away_is_named_and_lag_is_unknown_without_the_so
 
         dc2.kill()
         await produce(pair.dc1, TOPIC, {0: [numbered(5, 10)]})
-        await until(lambda: link.status()[TP].stalled is not None)
-        status = link.status()[TP]
-        assert status.stalled is not None
-        assert status.stalled.startswith("the target does not acknowledge: ")
-        assert status.lag_records == 5
-        assert status.lag_seconds is not None
-        assert status.lag_seconds > 0.4
+        unacknowledged = "the target does not acknowledge: "
+        await until(lambda: (link.status()[TP].stalled or "").startswith(unacknowledged))
+        await until(lambda: link.status()[TP].lag_records == 5 and link.status()[TP].lag_seconds)
         assert flow.exit_status == 1
         dc2.start()
         await until(lambda: link.status()[TP].lag_records == 0)
         await until(lambda: f"dc1->dc2: {TP} is copied again" in caplog.messages)
 
         dc1.kill()
-        await until(lambda: link.status()[TP].stalled is not None)
+        silent = "the source does not answer: "
+        await until(lambda: (link.status()[TP].stalled or "").startswith(silent))
         status = link.status()[TP]
-        assert status.stalled is not None
-        assert status.stalled.startswith("the source does not answer: ")
         assert (status.lag_records, status.lag_seconds) == (None, None)
-        assert status.rpo_seconds is not None
-        assert status.rpo_seconds > 0.4
+        assert status.rpo_seconds
         assert "1 partitions, lag unknown, the source does not answer, 1 not copied" in _summary(flow, False)
         (line,) = link.progress.lines()
         assert line.startswith(f"{TP} not copied for ")
