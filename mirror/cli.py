@@ -1,6 +1,6 @@
 """The command `millstream mirror run`: links from an mm2.properties file.
 
-Its other verb, `verify`, is `millstream.commands.mirror`'s.
+Its other verbs are `millstream.commands.mirror`'s.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`millstream mirror verify`: whether topics of two clusters are equal, beside what `mirror.cli` has."""
+"""`millstream mirror`'s questions about two clusters, beside `run` of `mirror.cli`.
+
+Whether topics are equal, and by the settings of a flow its checkpoints, translated offsets and lag.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ import typer
 
 from millstream.terminal.command import local_command, run_loop
 from millstream.terminal.session import Local
-from millstream.terminal.status import Unhealthy
+from millstream.terminal.status import NotFound, Unhealthy
 from mirror.cli import app
 
 __all__ = ["app"]
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="MirrorMaker 2's mm2.properties.")]
+Flow = Annotated[
+    str | None,
+    typer.Option("--flow", metavar="SOURCE->TARGET", help="The flow, if CONFIG enables several."),
+]
 
 
 @local_command(app)
@@ -54,3 +63,65 @@ def verify(
     different = run_loop(compare_topics(local, Client(source, **ours), Client(target, **theirs), pairs))
     if different:
         raise Unhealthy(f"different: {', '.join(different)}")
+
+
+@local_command(app)
+def checkpoints(
+    local: Local,
+    *,
+    config: Config,
+    flow: Flow = None,
+    group: Annotated[str | None, typer.Option("--group", help="Only this consumer group.")] = None,
+) -> None:
+    """Show where the source's consumer groups go on in the target."""
+    from millstream.commands.mirror.flow import CHECKPOINT_COLUMNS, checkpoint_row, chosen_flow
+    from mirror import inspection
+
+    latest = run_loop(inspection.checkpoints(chosen_flow(config, flow), group))
+    local.show(map(checkpoint_row, latest), CHECKPOINT_COLUMNS)
+
+
+@local_command(app, "translate-offset")
+def translate_offset(
+    local: Local,
+    *,
+    config: Config,
+    places: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC-PARTITION@OFFSET...", help="Offsets of the source: flights-0@1234."),
+    ],
+    flow: Flow = None,
+) -> None:
+    """Show where offsets of the source are in the target.
+
+    The exit status is 3 if an offset is older than the flow's offset syncs, or its partition has none.
+    """
+    from millstream.commands.mirror.flow import (
+        TRANSLATION_COLUMNS,
+        chosen_flow,
+        translation_row,
+        untranslated,
+    )
+    from mirror import inspection
+    from mirror.places import parse_places
+
+    parsed = parse_places("TOPIC-PARTITION@OFFSET", ",".join(places))
+    translations = run_loop(inspection.translate_offsets(chosen_flow(config, flow), parsed))
+    local.show(map(translation_row, translations), TRANSLATION_COLUMNS)
+    if reasons := list(filter(None, map(untranslated, translations))):
+        raise NotFound("; ".join(reasons))
+
+
+@local_command(app)
+def lag(local: Local, *, config: Config, flow: Flow = None) -> None:
+    """Show how many offsets of each partition are not in the target yet, also while no mirror runs.
+
+    A partition of which nothing was copied has no lag. The exit status is 7 if there is such a partition.
+    """
+    from millstream.commands.mirror.flow import LAG_COLUMNS, chosen_flow, lag_row
+    from mirror import inspection
+
+    rows = run_loop(inspection.lags(chosen_flow(config, flow)))
+    local.show(map(lag_row, rows), LAG_COLUMNS)
+    if unknown := [str(each.tp) for each in rows if each.lag is None]:
+        raise Unhealthy(f"nothing was copied yet: {', '.join(unknown)}")
