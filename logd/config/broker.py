@@ -509,10 +509,6 @@ class BrokerConfig(ReplicationConfig):
                         self.explicit[key],
                         f"nothing without authorizer.class.name ({AUTHORIZERS[0]}): take it out",
                     )
-        elif self.is_clustered:
-            raise ConfigError(
-                "authorizer.class.name", self.authorizer_class_name, "for standalone brokers only so far"
-            )
         directories = [os.path.abspath(path) for path in self.log_dirs]
         if len(set(directories)) < len(directories):
             raise ConfigError("log.dirs", ",".join(self.log_dirs), "each folder once")

@@ -28,10 +28,17 @@ import kafka.controller.ReplicaAssignment;
 import kafka.zk.*;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.feature.Features;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.security.authorizer.AclEntry;
 import org.apache.kafka.server.common.ProducerIdsBlock;
 import org.apache.zookeeper.data.Stat;
 import scala.Option;
@@ -92,8 +99,25 @@ public class Znodes {
         put("delete-topic", DeleteTopicsTopicZNode.path("t"), new byte[0]);
         put("consumer-offset", ConsumerOffset.path("g", "t", 1), ConsumerOffset.encode(42L));
         put("broker-sequence", BrokerSequenceIdZNode.path(), new byte[0]);
+        acl("acls", PatternType.LITERAL, ResourceType.TRANSACTIONAL_ID, "User:alice", AclOperation.READ);
+        acl("prefixed-acls", PatternType.PREFIXED, ResourceType.TOPIC, "Group:ä", AclOperation.DESCRIBE_CONFIGS);
+        for (ResourceType type : AclEntry.RESOURCE_TYPES.stream().sorted().toList())
+            for (ZkAclStore store : CollectionConverters.asJava(ZkAclStore.stores()))
+                put("for-acls", store.path(type), new byte[0]);
+        for (ZkAclChangeStore store : CollectionConverters.asJava(ZkAclChangeStore.stores()))
+            put("for-acls", store.aclChangePath(), new byte[0]);
         for (String path : CollectionConverters.asJava(ZkData.PersistentZkPaths()).stream().sorted().toList())
             put("persistent", path, new byte[0]);
+    }
+
+    private static void acl(String name, PatternType patternType, ResourceType type, String principal, AclOperation operation) {
+        ResourcePattern pattern = new ResourcePattern(type, "name:1", patternType);
+        AclEntry entry = new AclEntry(new AccessControlEntry(principal, "10.0.0.7", operation, AclPermissionType.DENY));
+        scala.collection.immutable.Set<AclEntry> entries =
+            (scala.collection.immutable.Set) CollectionConverters.asScala(Set.of(entry)).toSet();
+        put(name, ResourceZNode.path(pattern), ResourceZNode.encode(entries));
+        ZkAclChangeStore changes = ZkAclStore.apply(patternType).changeStore();
+        put(name + "-change", changes.createPath(), changes.encode(pattern));
     }
 
     private static String decoded(String name, byte[] data) {
@@ -131,6 +155,13 @@ public class Znodes {
                 return "" + CollectionConverters.asJava(PreferredReplicaElectionZNode.decode(data));
             case "isr-change":
                 return "" + CollectionConverters.asJava(IsrChangeNotificationSequenceZNode.decode(data));
+            case "acls":
+            case "prefixed-acls":
+                return "" + CollectionConverters.asJava(ResourceZNode.decode(data, stat).acls());
+            case "acls-change":
+                return "" + ZkAclStore.apply(PatternType.LITERAL).changeStore().decode(data);
+            case "prefixed-acls-change":
+                return "" + ZkAclStore.apply(PatternType.PREFIXED).changeStore().decode(data);
             case "consumer-offset":
                 return "" + ConsumerOffset.decode(data).get();
             default:

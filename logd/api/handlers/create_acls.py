@@ -45,7 +45,10 @@ async def handle(request: CreateAclsRequest, context: RequestContext) -> CreateA
     bindings: list[AclBinding] = []
     for creation in request.creations:
         try:
-            bindings.append(_binding(creation))
+            binding = _binding(creation)
+            if not context.broker.cluster.is_standalone:
+                _check_znode(binding.pattern.name)
+            bindings.append(binding)
             results.append(AclCreationResult())
         except KafkaError as error:
             results.append(AclCreationResult(error_code=error.code, error_message=error.message))
@@ -96,6 +99,14 @@ def _check_pattern(pattern: ResourcePattern) -> None:
         raise _invalid("Resource name should not be empty")
     if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+
+
+def _check_znode(name: str) -> None:
+    """Raise KafkaError unless ZooKeeper can have a znode of this name."""
+    from logd.metadata.zookeeper.znodes.acl_znodes import is_name
+
+    if not is_name(name):
+        raise _invalid(f"Resource name {name!r} cannot be a znode's: no / and no control characters")
 
 
 def _check_entry(entry: AclEntry) -> None:

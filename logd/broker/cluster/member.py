@@ -128,7 +128,7 @@ class Member:
 
         Raises DuplicateBrokerId, UnfinishedMove, and other ZooKeeperErrors.
         """
-        await prepare(self.session)
+        await prepare(self.session, with_acls=bool(self._facts.config().authorizer_class_name))
         await self._registrar.start()
         # Once more: a move that has begun since then either is seen here, or sees this registration.
         await refuse_unfinished(self.session)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from kafka_client.errors import ErrorCode, KafkaError
 from logd.metadata.acls import acls_change
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import Change
 from logd.security.acl import AclBinding, AclEntry, ResourcePattern
 from logd.security.acl_filter import AclFilter
 
+ENTRIES_BYTES_MAX = 900_000
+"""The most bytes of a pattern's ACLs: they are one znode, and ZooKeeper takes 1 MB."""
+_ENTRY_BYTES = 100
+"""Bytes of an entry besides principal and host, at most."""
 Acls: TypeAlias = Mapping[ResourcePattern, tuple[AclEntry, ...]]
 """All ACLs, by pattern."""
 
@@ -23,10 +28,21 @@ def bindings_of(acls: Acls) -> Iterable[AclBinding]:
 
 
 def create_acls(acls: Acls, bindings: Iterable[AclBinding]) -> Decision[None]:
-    """Decide to add ACLs. ACLs that exist already change nothing."""
+    """Decide to add ACLs. ACLs that exist already change nothing.
+
+    Raises KafkaError(INVALID_REQUEST) if a pattern would have more entries than a znode can have.
+    """
     changed: dict[ResourcePattern, set[AclEntry]] = {}
     for pattern, entry in bindings:
         changed.setdefault(pattern, set(acls.get(pattern, ()))).add(entry)
+    for pattern, entries in changed.items():
+        size = sum(len(each.principal.encode()) + len(each.host) + _ENTRY_BYTES for each in entries)
+        if size > ENTRIES_BYTES_MAX:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{pattern.resource_type.name} {pattern.name} would have {len(entries)} ACLs, of more than "
+                f"{ENTRIES_BYTES_MAX} bytes: use a principal or a pattern that is about more",
+            )
     return Decision(_changes(acls, changed), None)
 
 

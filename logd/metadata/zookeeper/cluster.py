@@ -7,14 +7,19 @@ from collections.abc import Callable
 from logd.metadata.image import PRODUCER_ID_BLOCK
 from logd.metadata.zookeeper.errors import BadVersion, ConnectionLost, NodeExists
 from logd.metadata.zookeeper.session.session import Session
-from logd.metadata.zookeeper.znodes import paths, znodes
+from logd.metadata.zookeeper.znodes import acl_znodes, paths, znodes
 from logd.metadata.zookeeper.znodes.cluster_secret import decode_cluster_secret, encode_cluster_secret
 from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 
-async def prepare(session: Session) -> None:
-    """Create the znodes that each of Kafka's brokers creates at its start, if they are missing."""
+async def prepare(session: Session, *, with_acls: bool = False) -> None:
+    """Create the znodes that each of Kafka's brokers creates at its start, if they are missing.
+
+    Those of ACLs are created `with_acls`, as by a broker with an authorizer.
+    """
     await session.ensure(paths.PERSISTENT)
+    if with_acls:
+        await session.ensure(acl_znodes.PERSISTENT)
 
 
 async def find_cluster_id(session: Session) -> str | None:

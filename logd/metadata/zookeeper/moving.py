@@ -112,6 +112,7 @@ async def write(
     ControllerMoved, ConnectionLost or NotAllowed. A part may be written then, and the next run continues from
     there.
     """
+    await cluster.prepare(session, with_acls=bool(target.acls))
     elected = await _elected(session, move.broker_id, wall_clock_ms)
     try:
         store = ZooKeeperStore(session, elected)

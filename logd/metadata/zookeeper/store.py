@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kafka_client.topic_partition import TopicPartition
+from logd.metadata.acls import changed_acls
 from logd.metadata.image import PRODUCER_ID_BLOCK, Change, ClusterImage
 from logd.metadata.zookeeper.batches import write_all
 from logd.metadata.zookeeper.election import Elected
 from logd.metadata.zookeeper.errors import NodeExists, NoNode
 from logd.metadata.zookeeper.session.operations import Create, Delete, SetData, Write
 from logd.metadata.zookeeper.session.session import Session
-from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
+from logd.metadata.zookeeper.znodes import acl_znodes, paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionState
 from logd.metadata.zookeeper.znodes.tree import SLICE, KnownConfigs, KnownTopic, Tree, below, read_tree
 from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
@@ -166,6 +167,8 @@ class Plan:
             case "user-configs":
                 entity = paths.sanitized(change["user"])
                 self._parts.append([*self._configs("users", entity, change["configs"], is_told=True)])
+            case "acls":
+                self._parts.append([*self._acls(change)])
             case "producer-ids":
                 self._parts.append([self._producer_ids(change)])
             case other:
@@ -261,6 +264,21 @@ class Plan:
         if is_told:
             notification = znodes.encode_config_change(f"{kind}/{entity}")
             yield Create(paths.CONFIG_CHANGE_PREFIX, notification, sequential=True)
+
+    def _acls(self, change: Change) -> Iterator[Write]:
+        pattern, entries = changed_acls(change)
+        path, version = acl_znodes.path_of(pattern), self._tree.acls.get(acl_znodes.path_of(pattern))
+        if entries:
+            self._tree.acls[path] = 0 if version is None else version + 1
+            data = acl_znodes.encode_entries(entries)
+            yield Create(path, data) if version is None else SetData(path, data, version)
+        elif version is not None:
+            del self._tree.acls[path]
+            yield Delete(path)
+        else:
+            return
+        notification = acl_znodes.encode_change(pattern)
+        yield Create(acl_znodes.change_path_of(pattern), notification, sequential=True)
 
     def _producer_ids(self, change: Change) -> Write:
         version, first = self._tree.producer_ids

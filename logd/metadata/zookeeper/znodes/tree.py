@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kafka_client.topic_partition import TopicPartition
+from logd.metadata.acls import acls_change
 from logd.metadata.image import Change, user_configs
 from logd.metadata.zookeeper.session.session import Session
-from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
+from logd.metadata.zookeeper.znodes import acl_znodes, paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
+from logd.security.acl import ResourcePattern
 
 NO_TOPIC_ID: Final = bytes(16)
 """The id of a topic that a broker before Kafka 2.8 created; the controller gives it a new one."""
@@ -54,6 +56,8 @@ class Tree:
     topics: dict[str, KnownTopic] = field(default_factory=dict)
     configs: dict[str, KnownConfigs] = field(default_factory=dict)
     """The settings of each entity, by the path of the znode."""
+    acls: dict[str, int] = field(default_factory=dict)
+    """The versions of the znodes of ACLs, by path."""
     stateless: set[TopicPartition] = field(default_factory=set)
     """Partitions that have a znode, but no znode of their state."""
     written: dict[TopicPartition, int] = field(default_factory=dict)
@@ -74,6 +78,7 @@ async def read_tree(session: Session) -> Tree:
     await _read_partitions(session, tree)
     await _read_broker_configs(session, tree)
     await _read_user_configs(session, tree)
+    await _read_acls(session, tree)
     await _read_producer_ids(session, tree)
     await _read_brokers(session, tree)
     return tree
@@ -181,6 +186,27 @@ async def _read_user_configs(session: Session, tree: Tree) -> None:
         # The default user has quotas only, which are not served here.
         if current is not None and current.configs and name != paths.DEFAULT_ENTITY:
             tree.changes.append(user_configs(paths.desanitized(name), current.configs))
+
+
+async def _read_acls(session: Session, tree: Tree) -> None:
+    parents = [
+        (pattern_type, resource_type, f"{root}/{name}")
+        for pattern_type, root in acl_znodes.ROOTS.items()
+        for name, resource_type in acl_znodes.TYPES.items()
+    ]
+    children = await session.children_of_all([path for _, _, path in parents])
+    patterns = [
+        ResourcePattern(resource_type, pattern_type, name)
+        for (pattern_type, resource_type, _), names in zip(parents, children, strict=True)
+        for name in names
+    ]
+    all_paths = [acl_znodes.path_of(pattern) for pattern in patterns]
+    values = await session.find_all(all_paths)
+    for pattern, path, value in zip(patterns, all_paths, values, strict=True):
+        if value is not None:
+            tree.acls[path] = value[1].version
+            if entries := acl_znodes.decode_entries(path, value[0]):
+                tree.changes.append(acls_change(pattern, entries))
 
 
 async def _read_producer_ids(session: Session, tree: Tree) -> None:

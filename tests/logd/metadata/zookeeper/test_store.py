@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from logd.metadata.acls import acls_change
 from logd.metadata.image import Change
 from logd.metadata.zookeeper import batches
 from logd.metadata.zookeeper.batches import BATCH_BYTES_MAX, OPERATION_BYTES_MAX
@@ -20,6 +21,7 @@ from logd.metadata.zookeeper.session.operations import Create, SetData
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.store import CONFIG_CHANGE_KEPT_MS, ZooKeeperStore
 from logd.metadata.zookeeper.znodes import paths
+from logd.security.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through, wait_until_gone
@@ -224,6 +226,25 @@ async def test_settings_and_producer_ids(connect: str) -> None:
         later = notification[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
         await controller.store.purge_config_changes(later)
         assert await session.children(paths.CONFIG_CHANGES) == []
+
+
+async def test_acls(connect: str) -> None:
+    alice = AclEntry("User:alice", "*", Operation.READ, Permission.ALLOW)
+    bob = AclEntry("User:bob", "10.0.0.0/8", Operation.ALL, Permission.DENY)
+    topics = ResourcePattern(ResourceType.TOPIC, PatternType.PREFIXED, "t-")
+    every = ResourcePattern(ResourceType.GROUP, PatternType.LITERAL, "*")
+    async with controlling(connect) as controller:
+        await prepare(controller.session, with_acls=True)
+        created = [acls_change(every, [bob]), acls_change(topics, [alice, bob])]
+        await controller.write(*created)
+        assert await controller.loaded() == [*created, producer_ids(0)]
+        await controller.write(acls_change(topics, [bob]), acls_change(topics, [alice]))
+        assert await controller.loaded() == [created[0], acls_change(topics, [alice]), producer_ids(0)]
+        await controller.write(acls_change(topics, []), acls_change(topics, []), acls_change(every, [alice]))
+        assert await controller.loaded() == [acls_change(every, [alice]), producer_ids(0)]
+        assert await controller.session.children("/kafka-acl-extended/prefixed/Topic") == []
+        assert len(await controller.session.children("/kafka-acl-changes")) == 2
+        assert len(await controller.session.children("/kafka-acl-extended-changes")) == 4
 
 
 async def test_what_is_nothing_to_write(connect: str) -> None:

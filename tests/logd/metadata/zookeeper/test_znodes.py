@@ -16,9 +16,10 @@ import pytest
 
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.errors import BadZnode
-from logd.metadata.zookeeper.znodes import paths, topic_znodes, znodes
+from logd.metadata.zookeeper.znodes import acl_znodes, paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionState, TopicZnode
 from logd.metadata.zookeeper.znodes.znodes import ControllerZnode, Endpoint, ProducerIdBlock, Registration
+from logd.security.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from tests.support import java
 
 GOLDEN = Path(__file__).parent / "golden" / "znodes.txt"
@@ -33,6 +34,10 @@ OUTSIDE = Endpoint("EXTERNAL", "2001:db8::1", 9093, "SASL_SSL")
 BROKER = Registration(endpoints=(OUTSIDE, PLAIN), rack="r1")
 ASSIGNMENTS = {0: Assignment((1, 2)), 1: Assignment((2, 3, 1), (3,), (1,))}
 TOPIC = TopicZnode(topic_id=bytes(range(1, 17)), assignments=ASSIGNMENTS)
+LITERAL = ResourcePattern(ResourceType.TRANSACTIONAL_ID, PatternType.LITERAL, "name:1")
+PREFIXED = ResourcePattern(ResourceType.TOPIC, PatternType.PREFIXED, "name:1")
+ALICE = AclEntry("User:alice", "10.0.0.7", Operation.READ, Permission.DENY)
+GROUP = AclEntry("Group:ä", "10.0.0.7", Operation.DESCRIBE_CONFIGS, Permission.DENY)
 STATE = PartitionState(1, 3, (2, 1), 4)
 LEADERLESS = PartitionState(-1, 4, (2,), 4)
 RECOVERING = PartitionState(2, 5, (2,), 4, True)
@@ -71,7 +76,16 @@ OURS: dict[str, tuple[str, bytes]] = {
     "delete-topic": (paths.deletion("t"), b""),
     "consumer-offset": (paths.CONSUMERS + "/g/offsets/t/1", znodes.encode_number(42)),
     "broker-sequence": (paths.BROKER_SEQUENCE, b""),
+    "acls": (acl_znodes.path_of(LITERAL), acl_znodes.encode_entries([ALICE])),
+    "acls-change": (acl_znodes.change_path_of(LITERAL), acl_znodes.encode_change(LITERAL)),
+    "prefixed-acls": (acl_znodes.path_of(PREFIXED), acl_znodes.encode_entries([GROUP])),
+    "prefixed-acls-change": (acl_znodes.change_path_of(PREFIXED), acl_znodes.encode_change(PREFIXED)),
 }
+NO_JSON = {"acls-change"}
+"""Payloads that are plain text."""
+WITHOUT_READER = {"acls-change", "prefixed-acls-change"}
+"""Payloads for Kafka's brokers only."""
+LISTS = {"persistent": paths.PERSISTENT, "for-acls": acl_znodes.PERSISTENT}
 
 DECODED: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "controller": (znodes.decode_controller, ControllerZnode(1)),
@@ -107,6 +121,8 @@ DECODED: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "preferred": (lambda data: znodes.decode_partitions("/", data), {T1}),
     "isr-change": (lambda data: znodes.decode_partitions("/", data), {T1}),
     "consumer-offset": (lambda data: znodes.decode_number("/", data), 42),
+    "acls": (lambda data: acl_znodes.decode_entries("/", data), (ALICE,)),
+    "prefixed-acls": (lambda data: acl_znodes.decode_entries("/", data), (GROUP,)),
 }
 
 READ_BY_KAFKA = {
@@ -124,6 +140,10 @@ READ_BY_KAFKA = {
     "preferred": "[t-1]",
     "isr-change": "[t-1]",
     "consumer-offset": "42",
+    "acls": "[User:alice has DENY permission for operations: READ from hosts: 10.0.0.7]",
+    "prefixed-acls": "[Group:ä has DENY permission for operations: DESCRIBE_CONFIGS from hosts: 10.0.0.7]",
+    "acls-change": "ResourcePattern(resourceType=TRANSACTIONAL_ID, name=name:1, patternType=LITERAL)",
+    "prefixed-acls-change": "ResourcePattern(resourceType=TOPIC, name=name:1, patternType=PREFIXED)",
 }
 
 
@@ -153,21 +173,25 @@ def test_the_golden_lines_are_kafkas() -> None:
 
 
 def test_paths_and_payloads_are_kafkas() -> None:
-    theirs = {name: (path, payload) for name, path, payload in golden() if name != "persistent"}
+    theirs = {name: (path, payload) for name, path, payload in golden() if name not in LISTS}
     assert {name: path for name, (path, _) in OURS.items()} == {
         name: path for name, (path, _) in theirs.items()
     }
     for name, (_, payload) in theirs.items():
         ours = OURS[name][1].decode()
-        assert (ours and json.loads(ours)) == (payload and json.loads(payload)), name
+        if name in NO_JSON:
+            assert ours == payload
+        else:
+            assert (ours and json.loads(ours)) == (payload and json.loads(payload)), name
 
 
-def test_the_persistent_paths_are_kafkas() -> None:
-    assert sorted(paths.PERSISTENT) == [path for name, path, _ in golden() if name == "persistent"]
+@pytest.mark.parametrize("kind", LISTS)
+def test_the_persistent_paths_are_kafkas(kind: str) -> None:
+    assert sorted(LISTS[kind]) == sorted(path for name, path, _ in golden() if name == kind)
 
 
 def test_what_kafka_writes_is_read() -> None:
-    read = {name: payload for name, _, payload in golden() if payload}
+    read = {name: payload for name, _, payload in golden() if payload and name not in WITHOUT_READER}
     assert set(read) == set(DECODED)
     for name, (decode, expected) in DECODED.items():
         assert decode(read[name].encode()) == expected, name
@@ -259,6 +283,11 @@ def test_older_versions() -> None:
             znodes.decode_producer_ids,
             b'{"broker":1,"block_start":"0","block_end":"x"}',
             "write a block beyond all ids",
+        ),
+        (
+            lambda data: acl_znodes.decode_entries("/kafka-acl/Topic/t", data),
+            b'{"acls":[{"principal":"User:a","permissionType":"Allow","operation":"Fly","host":"*"}]}',
+            "/kafka-acl/Topic/t .*'Fly' is no operation or permission; mend or delete",
         ),
         (
             znodes.decode_reassignments,
