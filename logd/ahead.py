@@ -21,7 +21,7 @@ MODULES: Final = (
     "logd.broker.transactions.partition",
     "logd.broker.transactions.remote_admission",
     "logd.metadata.shared_images",
-    "logd.security.acl",
+    "kafka_client.acl",
     "kafka_client.records.control",
     "logd.storage.log.compaction",
     "logd.storage.future_log",

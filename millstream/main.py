@@ -67,6 +67,10 @@ OWN = {
         "millstream.commands.user.cli:app",
         "Users that log in by SCRAM: list, add and remove them; set the first one.",
     ),
+    "acl": Own(
+        "millstream.commands.acl.cli:app",
+        "Access control lists (ACLs): who may do what. List, add and remove them.",
+    ),
     "log-dirs": Own(
         "millstream.commands.log_dirs.cli:app",
         "Brokers' log folders: what is in them and how much room they have.",

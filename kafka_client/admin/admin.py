@@ -1,7 +1,8 @@
-"""All admin calls: of topics, configs, groups, transactions, log directories, replicas, brokers, users."""
+"""All admin calls: of topics, configs, groups, transactions, log directories, brokers, users, ACLs."""
 
 from __future__ import annotations
 
+from kafka_client.admin.acls import AclAdmin
 from kafka_client.admin.brokers import BrokerAdmin
 from kafka_client.admin.configs import ConfigAdmin
 from kafka_client.admin.elections import ElectionAdmin
@@ -25,6 +26,7 @@ class Admin(
     ReassignmentAdmin,
     BrokerAdmin,
     UserAdmin,
+    AclAdmin,
 ):
     """Admin calls on a client. Every error is a KafkaError whose message names the topic, group, config or
     transactional id.

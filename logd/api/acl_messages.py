@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, TypeVar
 
+from kafka_client.acl import Operation, PatternType, Permission, ResourceType
+from kafka_client.acl_filter import AclFilter
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.messages.delete_acls import DeleteAclsFilter
 from kafka_client.wire.messages.describe_acls import DescribeAclsRequest
-from logd.security.acl import Operation, PatternType, Permission, ResourceType
-from logd.security.acl_filter import AclFilter
 
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 Word = TypeVar("Word", bound=IntEnum)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logd.security.acl import Operation
+from kafka_client.acl import Operation
 
 
 def _bits(*operations: Operation) -> int:

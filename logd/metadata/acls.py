@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from logd.security.acl import (
+from kafka_client.acl import (
     AclEntry,
     Operation,
     PatternType,

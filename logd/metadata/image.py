@@ -25,10 +25,10 @@ from kafka_client.topic_partition import TopicPartition
 from logd.metadata.broker_index import BrokerIndex
 
 if TYPE_CHECKING:
+    from kafka_client.acl import AclEntry, ResourcePattern
     from logd.metadata.shared_images import BrokerImage as BrokerImage
     from logd.metadata.shared_images import Endpoint as Endpoint
     from logd.metadata.shared_images import PartitionImage as PartitionImage
-    from logd.security.acl import AclEntry, ResourcePattern
 
 __getattr__ = at_first_use(
     __name__, {"logd.metadata.shared_images": ("BrokerImage", "Endpoint", "PartitionImage")}

@@ -11,7 +11,7 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 
-from logd.security.acl import (
+from kafka_client.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBinding,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kafka_client.acl import Operation, PatternType, Permission, ResourceType
 from kafka_client.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from kafka_client.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kafka_client.wire.messages.sasl_handshake import SaslHandshakeRequest
-from logd.security.acl import Operation, PatternType, Permission, ResourceType
 from tests.support.raw_client import RawClient
 
 ROOT: Final = "root"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_client.acl import BROKER_PRINCIPAL, CLUSTER_NAME, Operation, ResourceType
 from kafka_client.errors import ErrorCode
 from logd.api.operations import CLUSTER_OPERATIONS
-from logd.security.acl import BROKER_PRINCIPAL, CLUSTER_NAME, Operation, ResourceType
 from logd.security.authorizer import Peer
 
 if TYPE_CHECKING:

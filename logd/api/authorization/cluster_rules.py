@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from kafka_client.acl import Operation
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.message import Message
 from kafka_client.wire.messages import alter_configs as replacing
@@ -24,7 +25,6 @@ from kafka_client.wire.messages.list_config_resources import ListConfigResources
 from kafka_client.wire.private.broker_shutdown import BrokerShutdownResponse
 from logd.api.authorization.access import Access, Need, on_cluster, on_group, on_topic
 from logd.api.authorization.rule import Each, Shown, Whole
-from logd.security.acl import Operation
 
 TOPIC, GROUP = 2, 32
 """Types of resources with settings. For all others, brokers among them, the cluster is asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_client.acl import Operation, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kafka_client.wire.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
@@ -27,7 +28,6 @@ from logd.api.authorization.rule import Each, Shown, Verdict, Whole, in_turn
 from logd.api.named_topics import topic_called
 from logd.api.operations import GROUP_OPERATIONS
 from logd.groups.offsets import commit_refused
-from logd.security.acl import Operation, ResourceType
 
 BATCHED_FROM = 4
 """The first version of FindCoordinator with several keys."""

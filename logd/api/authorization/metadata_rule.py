@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kafka_client.acl import Operation, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.message import NO_UUID
 from kafka_client.wire.messages.metadata import (
@@ -23,7 +24,6 @@ from logd.api.authorization.rule import Verdict
 from logd.api.operations import TOPIC_OPERATIONS
 from logd.api.request.context import RequestContext
 from logd.broker.topics.topic import INTERNAL_TOPICS
-from logd.security.acl import Operation, ResourceType
 
 IDS_FROM: Final = 12
 """The first version in which topics are requested by id."""

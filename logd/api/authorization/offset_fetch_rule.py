@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kafka_client.acl import Operation
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.messages.offset_fetch import (
     OffsetFetchResponse,
@@ -21,7 +22,6 @@ from kafka_client.wire.messages.offset_fetch import (
 )
 from logd.api.authorization.access import Access, on_group, on_topic
 from logd.api.authorization.rule import Verdict
-from logd.security.acl import Operation
 
 GROUPS_FROM: Final = 8
 IDS_FROM: Final = 10

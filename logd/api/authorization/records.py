@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafka_client.acl import Operation
 from kafka_client.errors import KafkaError
 from logd.api.authorization.access import Access, access_of, on_topic, on_transactional_id
-from logd.security.acl import Operation
 
 if TYPE_CHECKING:
     from kafka_client.wire.produce import ReceivedProduce

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from kafka_client.acl import Operation, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.message import NO_UUID
 from kafka_client.wire.messages.create_partitions import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -41,7 +42,6 @@ from logd.api.authorization.rule import Each, Shown, Verdict, in_turn
 from logd.api.broker_requests import is_from_broker
 from logd.api.operations import TOPIC_OPERATIONS
 from logd.broker.topics.topic import INTERNAL_TOPICS
-from logd.security.acl import Operation, ResourceType
 
 _FOR_CLIENTS = Each(
     "topics",

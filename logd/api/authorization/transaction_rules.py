@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_client.acl import Operation, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
 from kafka_client.wire.messages.add_partitions_to_txn import (
@@ -32,7 +33,6 @@ from logd.api.authorization.access import Access, Need, on_cluster, on_group, on
 from logd.api.authorization.rule import Each, Shown, Verdict, Whole, in_turn
 from logd.api.broker_requests import is_from_broker
 from logd.groups.txn_offsets import txn_commit_refused
-from logd.security.acl import Operation, ResourceType
 
 BROKERS_FROM = 4
 """The first version of AddPartitionsToTxn that only brokers send."""

@@ -7,6 +7,16 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
+from kafka_client.acl import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclEntry,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.messages.create_acls import (
     AclCreation,
@@ -23,16 +33,6 @@ from logd.api.acl_messages import (
 )
 from logd.api.request.context import RequestContext
 from logd.metadata.controller.acls import create_acls as decide_creation
-from logd.security.acl import (
-    CLUSTER_NAME,
-    AclBinding,
-    AclEntry,
-    Operation,
-    PatternType,
-    Permission,
-    ResourcePattern,
-    ResourceType,
-)
 
 REQUEST = CreateAclsRequest
 

@@ -5,6 +5,8 @@ Without an authorizer each filter is refused with SECURITY_DISABLED, as by Apach
 
 from __future__ import annotations
 
+from kafka_client.acl import AclBinding
+from kafka_client.acl_filter import AclFilter
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -15,8 +17,6 @@ from kafka_client.wire.messages.delete_acls import (
 from logd.api.acl_messages import NO_AUTHORIZER, filter_of
 from logd.api.request.context import RequestContext
 from logd.metadata.controller.acls import delete_acls as decide_deletion
-from logd.security.acl import AclBinding
-from logd.security.acl_filter import AclFilter
 
 REQUEST = DeleteAclsRequest
 

@@ -5,6 +5,7 @@ Without an authorizer it is refused with SECURITY_DISABLED, as by Apache Kafka.
 
 from __future__ import annotations
 
+from kafka_client.acl import AclEntry
 from kafka_client.errors import ErrorCode, KafkaError
 from kafka_client.wire.messages.describe_acls import (
     AclDescription,
@@ -14,7 +15,6 @@ from kafka_client.wire.messages.describe_acls import (
 )
 from logd.api.acl_messages import filter_of
 from logd.api.request.context import RequestContext
-from logd.security.acl import AclEntry
 
 REQUEST = DescribeAclsRequest
 

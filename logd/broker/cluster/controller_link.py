@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from typing import Protocol
 
+from kafka_client.acl import BROKER_PRINCIPAL
 from kafka_client.errors import ErrorCode, KafkaError, MalformedMessage
 from kafka_client.wire import decode, decode_response_header, encode, encode_request
 from kafka_client.wire.messages.create_topics import (
@@ -22,7 +23,6 @@ from kafka_client.wire.messages.create_topics import (
 )
 from kafka_client.wire.messages.default_principal_data import DefaultPrincipalData
 from kafka_client.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from logd.security.acl import BROKER_PRINCIPAL
 
 ITSELF = BROKER_PRINCIPAL
 """In whose name a broker asks for what no client's principal stands behind."""

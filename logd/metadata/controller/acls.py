@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from kafka_client.acl import AclBinding, AclEntry, ResourcePattern
+from kafka_client.acl_filter import AclFilter
 from kafka_client.errors import ErrorCode, KafkaError
 from logd.metadata.acls import acls_change
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import Change
-from logd.security.acl import AclBinding, AclEntry, ResourcePattern
-from logd.security.acl_filter import AclFilter
 
 ENTRIES_BYTES_MAX = 900_000
 """The most bytes of a pattern's ACLs: they are one znode, and ZooKeeper takes 1 MB."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_client.acl import Operation, PatternType, Permission, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from kafka_client.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kafka_client.wire.messages.describe_acls import DescribeAclsRequest
-from logd.security.acl import Operation, PatternType, Permission, ResourceType
 from tests.support.logd_process import LogdProcess
 from tests.support.logged_in import ROOT, LoggedInClient, settings_with_acls
 

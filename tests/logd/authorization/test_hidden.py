@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka_client.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.records import NewRecord
 from kafka_client.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -23,7 +24,6 @@ from kafka_client.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kafka_client.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from logd.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from tests.support.logged_in import LoggedInClient
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

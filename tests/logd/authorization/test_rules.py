@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kafka_client.acl import CLUSTER_NAME, Operation, ResourceType
 from kafka_client.errors import ErrorCode
 from kafka_client.wire import Message
 from logd.api.authorization.access import ERRORS
 from logd.api.authorization.rule import free
 from logd.api.authorization.rules import RULES
 from logd.api.table import API_VERSIONS, APIS, BROKER_APIS, OPERATOR_APIS
-from logd.security.acl import CLUSTER_NAME, Operation, ResourceType
 from tests.support.logged_in import LoggedInClient
 from tests.support.sample_requests import sample_frame, served
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from logd.security.acl import (
+from kafka_client.acl import (
     AclBinding,
     AclEntry,
     Operation,
@@ -14,7 +14,7 @@ from logd.security.acl import (
     ResourcePattern,
     ResourceType,
 )
-from logd.security.acl_filter import AclFilter
+from kafka_client.acl_filter import AclFilter
 from logd.security.authorizer import Authorizer, Peer
 from tests.support import java
 

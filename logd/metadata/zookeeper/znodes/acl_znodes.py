@@ -15,9 +15,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kafka_client.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from logd.metadata.zookeeper.errors import BadZnode
 from logd.metadata.zookeeper.znodes.znodes import REWRITE, decoded
-from logd.security.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 
 _E = TypeVar("_E", bound=IntEnum)
 _LITERAL: Final = PatternType.LITERAL

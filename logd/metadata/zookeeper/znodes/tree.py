@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from kafka_client.acl import ResourcePattern
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.acls import acls_change
 from logd.metadata.image import Change, user_configs
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import acl_znodes, paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
-from logd.security.acl import ResourcePattern
 
 NO_TOPIC_ID: Final = bytes(16)
 """The id of a topic that a broker before Kafka 2.8 created; the controller gives it a new one."""

@@ -11,9 +11,9 @@ from typing import TypeVar
 import pytest
 
 from kafka_client import Admin, BatchProducer, Client, NewTopic
+from kafka_client.acl import Operation, PatternType, ResourceType
 from kafka_client.security.settings import SecuritySettings
 from logd.broker_server import BrokerServer
-from logd.security.acl import Operation, PatternType, ResourceType
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.metadata.zookeeper.sessions import opened
 from tests.support.logged_in import LoggedInClient, password_of

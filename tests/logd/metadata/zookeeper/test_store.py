@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafka_client.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from logd.metadata.acls import acls_change
 from logd.metadata.image import Change
 from logd.metadata.zookeeper import batches
@@ -21,7 +22,6 @@ from logd.metadata.zookeeper.session.operations import Create, SetData
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.store import CONFIG_CHANGE_KEPT_MS, ZooKeeperStore
 from logd.metadata.zookeeper.znodes import paths
-from logd.security.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
 from tests.logd.metadata.zookeeper.sessions import SHORT_MS, opened, through, wait_until_gone

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from kafka_client.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.zookeeper.errors import BadZnode
 from logd.metadata.zookeeper.znodes import acl_znodes, paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, PartitionState, TopicZnode
 from logd.metadata.zookeeper.znodes.znodes import ControllerZnode, Endpoint, ProducerIdBlock, Registration
-from logd.security.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from tests.support import java
 
 GOLDEN = Path(__file__).parent / "golden" / "znodes.txt"

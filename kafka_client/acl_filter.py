@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from logd.security.acl import (
+from kafka_client.acl import (
     WILDCARD,
     AclBinding,
     AclEntry,

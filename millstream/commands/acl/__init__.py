@@ -1,0 +1,1 @@
+"""The command `millstream acl`: who may do what."""
