@@ -25,10 +25,10 @@ class _FilesSettings(Config):
         "End with the files instead of waiting for them to grow and for new ones.", default=False
     )
     watch_interval_ms: int = setting(
-        "How often patterns are looked through for new files.",
+        "How often patterns are looked through for new files; 0: at each poll.",
         default=5000,
         importance="LOW",
-        check=at_least(1),
+        check=at_least(0),
     )
 
 

@@ -66,10 +66,10 @@ class _FolderSettings(Config):
         "Which of the files that are there is read first.", default="name"
     )
     watch_interval_ms: int = setting(
-        "How often the folder is looked through for new files.",
+        "How often the folder is looked through for new files; 0: at each poll.",
         default=1000,
         importance="LOW",
-        check=at_least(1),
+        check=at_least(0),
     )
     csv_schema: list[str] = setting(
         "Declared columns of CSV, such as `id:int64, price:decimal(2), day:date`; other columns are strings. "

@@ -18,7 +18,7 @@ from tests.support.waiting import wait_for
 
 
 def settings(folder, **more):
-    base = {"files": f"{folder}/*.txt", "topic": "t", "watch.interval.ms": "1"}
+    base = {"files": f"{folder}/*.txt", "topic": "t", "watch.interval.ms": "0"}
     return base | {k.replace("_", "."): str(v) for k, v in more.items()}
 
 

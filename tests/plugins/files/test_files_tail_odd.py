@@ -9,7 +9,7 @@ from plugins.files import FilesSource, decompressed
 
 
 def config(path, **more):
-    base = {"files": str(path), "topic": "t", "watch.interval.ms": "1", "format": "text"}
+    base = {"files": str(path), "topic": "t", "watch.interval.ms": "0", "format": "text"}
     return base | {k.replace("_", "."): str(v) for k, v in more.items()}
 
 

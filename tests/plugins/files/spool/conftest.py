@@ -19,7 +19,7 @@ def spool(tmp_path):
             "cleanup.policy": "move",
             "finished.path": str(tmp_path / "done"),
             "file.minimum.age.ms": "0",
-            "watch.interval.ms": "1",
+            "watch.interval.ms": "0",
         } | {k.replace("_", "."): str(v) for k, v in more.items()}
         runs.append(SourceRun(SpoolSource, config, store=store, max_tasks=tasks))
         return runs[-1]

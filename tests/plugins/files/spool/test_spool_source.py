@@ -25,7 +25,7 @@ class TestConformance(SourceConformance):
             "input.path": str(folder / "in"),
             "finished.path": str(folder / "done"),
             "file.minimum.age.ms": "0",
-            "watch.interval.ms": "1",
+            "watch.interval.ms": "0",
             "batch.size": "5",
         }
 
