@@ -22,6 +22,7 @@ MODULES: Final = (
     "logd.broker.transactions.remote_admission",
     "logd.metadata.shared_images",
     "kafka_client.acl",
+    "kafka_client.acl_filter",
     "kafka_client.records.control",
     "logd.storage.log.compaction",
     "logd.storage.future_log",

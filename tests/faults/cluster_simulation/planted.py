@@ -192,5 +192,5 @@ BUGS: Mapping[str, Bug] = {
     "markers say no transaction": Bug(markers_say_no_transaction, ENDED_OTHERWISE, LATE, seed=1),
     "completing is no reason to wait": Bug(completing_is_no_reason_to_wait, (Kind.FENCED,), LATE, seed=4),
     "moves end at once": Bug(moves_end_at_once, LOST, MOVES),
-    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE, seed=13),
+    "truncates by high watermark": Bug(truncates_by_high_watermark, LOST, HASTE, seed=96),
 }

@@ -115,3 +115,13 @@ def test_acls_survive_a_crash(tmp_path: Path) -> None:
         with LoggedInClient(logd.port, "alice") as client:
             assert client.fetch("t").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert client.fetch("u").error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_everyone_where_no_acl_is(tmp_path: Path) -> None:
+    settings = {**settings_with_acls(), "allow.everyone.if.no.acl.found": "true"}
+    with LogdProcess(tmp_path, settings) as logd:
+        with LoggedInClient(logd.port, ROOT) as client:
+            client.allow(TOPIC, "t", Operation.READ, user="bob")
+        with LoggedInClient(logd.port, "alice") as client:
+            assert client.fetch("t").error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            assert client.fetch("u").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -244,6 +244,11 @@ def test_each_setting_changes_what_it_says(brokers: Brokers, case: Case) -> None
 
 
 TESTED_IN = {
+    "logd/authorization/test_acls.py::test_acls_survive_a_crash": ["authorizer.class.name", "super.users"],
+    "logd/authorization/test_acls.py::test_everyone_where_no_acl_is": ["allow.everyone.if.no.acl.found"],
+    "logd/server/test_http_listener.py::test_a_process_serves_metrics_and_probes": [
+        "millstream.http.listener"
+    ],
     "faults/cluster/test_coordinators.py::test_a_group_goes_on": ["offsets.topic.replication.factor"],
     "faults/cluster/test_coordinators.py::test_transactions_are_whole": [
         "transaction.state.log.replication.factor"
