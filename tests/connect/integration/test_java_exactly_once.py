@@ -77,6 +77,12 @@ def numbers(group: ConnectGroup, topic: str) -> dict[bytes, list[int]]:
     return by_task
 
 
+def task_counts(group: ConnectGroup) -> list[bytes]:
+    """Return the records of task counts of the connector `v`, each of which fences the tasks of before."""
+    topic = group.settings["config.storage.topic"]
+    return [value for key, value in records(group, topic)[0] if key == b"tasks-fencing-v"]
+
+
 def test_tasks_move_from_javas_worker_to_ours(logd, topic, tmp_path: Path, monkeypatch):
     """The Java leader fences for our tasks, then ours for Java's; each number of each task is there once.
 
@@ -109,16 +115,14 @@ def test_tasks_move_from_javas_worker_to_ours(logd, topic, tmp_path: Path, monke
         group.wait_until(lambda: group.owners(ours, "v")["v"] == [ours.partition("://")[2]] * 2)
         group.do("PUT", f"{ours}/connectors/v/config", {**config, "tasks.max": "1"})
         # Of the two tasks of before one may end first: one that runs is not yet the one of the new config.
+        group.wait_until(lambda: len(task_counts(group)) == 3)
         group.wait_until(lambda: [each["state"] for each in group.status(ours, "v")["tasks"]] == ["RUNNING"])
         group.do("PUT", f"{ours}/connectors/v/stop")
         group.wait_until(lambda: group.status(ours, "v").get("tasks") == [])
         assert topic_exists(group, topic)
         for task, values in numbers(group, topic).items():
             assert values == list(range(len(values))), (task, values[:20])
-        counts = [
-            v for k, v in records(group, group.settings["config.storage.topic"])[0] if k == b"tasks-fencing-v"
-        ]
-        assert counts == [b'{"task-count":2}', b'{"task-count":2}', b'{"task-count":1}']
+        assert task_counts(group) == [b'{"task-count":2}', b'{"task-count":2}', b'{"task-count":1}']
         assert group.end(ours, signal.SIGTERM) == 0
     finally:
         for url in list(group.workers):

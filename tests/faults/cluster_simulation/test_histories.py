@@ -109,16 +109,16 @@ def test_servers_of_zookeeper_are_late() -> None:
 def test_moves_come_to_something() -> None:
     """Partitions move: some have been on all four brokers."""
     in_sync: dict[tuple[int, str], set[str]] = {}
-    begun = 0
+    starts = 0
     for seed in range(1_000, 1_003):
         with playing(seed, PROFILES["moves"]) as simulation:
             simulation.run()
-        begun += sum("begun" in line for line in simulation.trace)
+        starts += sum("begun" in line for line in simulation.trace)
         for line in simulation.trace:
             if match := re.search(r"(\S+): leader .* in sync \((.*)\)", line):
                 in_sync.setdefault((seed, match[1]), set()).update(re.findall(r"\d", match[2]))
     assert sum(ids == set("1234") for ids in in_sync.values()) >= 3, in_sync
-    assert begun >= 3
+    assert starts >= 3
 
 
 @depth.deep
