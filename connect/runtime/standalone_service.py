@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from connect.errors import BadRequest, NotFound
@@ -80,11 +80,10 @@ class StandaloneService(HerderService):
         """Raise BadRequest: there is no other worker whose tasks are to be fenced."""
         raise BadRequest("a standalone worker has no other workers")
 
-    async def _stopped(self, name: str) -> Properties:
-        config = await super()._stopped(name)
+    def _check_stopped(self, name: str) -> None:
+        super()._check_stopped(name)
         if self._rows(name)[1]:
             raise not_stopped(name)  # a task that still ends would commit its own offsets over the new ones
-        return config
 
     def _offset_store(self, config: Properties) -> OffsetStore:
         return self._worker.store
@@ -95,8 +94,10 @@ class StandaloneService(HerderService):
     async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""
 
-    async def _write(self, records: Iterable[ConfigRecord]) -> None:
-        await self._worker.write(records)
+    async def _change(
+        self, decide: Callable[[], Iterable[ConfigRecord]], *, of_any_worker: bool = False
+    ) -> None:
+        await self._worker.write(decide())
 
     def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
         try:
