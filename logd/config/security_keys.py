@@ -16,11 +16,12 @@ from kafka_client.errors import ConfigError
 LISTENER_PREFIX = "listener.name."
 JAAS_KEY = "plain.sasl.jaas.config"
 SCRAM_JAAS_KEYS = ("scram-sha-256.sasl.jaas.config", "scram-sha-512.sasl.jaas.config")
-"""Keys that Kafka's brokers need for SCRAM; they name the login module, and no users of clients."""
+"""Keys that Kafka's brokers need for SCRAM: the login module, and this broker's own user, none of clients."""
 _SSL = """
     ssl.client.auth ssl.enabled.protocols ssl.protocol ssl.key.password ssl.keystore.location
     ssl.keystore.type ssl.keystore.password ssl.keystore.key ssl.keystore.certificate.chain
     ssl.truststore.location ssl.truststore.type ssl.truststore.password ssl.truststore.certificates
+    ssl.principal.mapping.rules ssl.endpoint.identification.algorithm
 """
 SECURITY_KEYS = frozenset((*_SSL.split(), "sasl.enabled.mechanisms"))
 

@@ -53,11 +53,9 @@ class Listener:
         config = self.broker.config
         protocol = security_protocols(config)[self.bound.listener]
         if protocol != "PLAINTEXT":
-            from logd.security.listener_security import listener_security
-            from logd.server.secured import users_of
+            from logd.server.secured import security_of
 
-            users = users_of(self.broker)
-            self.security = listener_security(config.explicit, self.bound.listener, protocol, users)
+            self.security = security_of(self.broker, self.bound.listener, protocol)
         try:
             sock = _bound_socket(self.bound)
         except OSError as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka_client.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import Message
 from kafka_client.wire.messages.allocate_producer_ids import (
@@ -36,7 +36,7 @@ from logd.broker.coordinators.producer_id_blocks import BlocksAhead
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.partition.partition import Partition
 from logd.broker.topics.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.config.listeners import security_protocols
+from logd.config.listeners import inter_broker_listener, security_protocols
 from logd.config.replication import RACK_AWARE
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
@@ -180,7 +180,14 @@ class ClusterMembership:
     def create_parts(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
         listener = listener_of(broker)
-        login = broker.broker_login = BrokerLogin(self._secret, listener, self._older)
+        login = broker.broker_login = BrokerLogin.configured(
+            self._secret,
+            listener,
+            self._older,
+            properties=broker.config.explicit,
+            protocol=security_protocols(broker.config)[listener],
+            mechanism=broker.config.sasl_mechanism_inter_broker_protocol,
+        )
         peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener, login)
         member = self._member = Member(
             broker.node_id,
@@ -364,15 +371,7 @@ def _forget_topics(broker: HostBroker, names: list[str]) -> None:
 
 def listener_of(broker: HostBroker) -> str:
     """Return the listener by which brokers talk to each other. Raises ConfigError."""
-    names = [endpoint.listener for endpoint in broker.endpoints]
-    listener_name = broker.config.inter_broker_listener_name
-    if listener_name is None:
-        return names[0]
-    if listener_name.upper() not in names:
-        raise ConfigError(
-            "inter.broker.listener.name", listener_name, "a name that listeners has: " + ", ".join(names)
-        )
-    return listener_name.upper()
+    return inter_broker_listener(broker.config, [endpoint.listener for endpoint in broker.endpoints])
 
 
 def registration_of(broker: HostBroker) -> Registration:
