@@ -53,7 +53,7 @@ class ListenerSecurity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BetweenBrokers:
-    """What a listener needs to know if brokers talk to each other by it."""
+    """The facts that a listener needs if brokers talk to each other by it."""
 
     mechanism: str | None
     """The value of sasl.mechanism.inter.broker.protocol."""

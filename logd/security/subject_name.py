@@ -92,8 +92,8 @@ def _elements(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _only(content: bytes, tag: int, *, whole: bool = False) -> bytes:
     """Return the content of the first element, which must have this tag, and be alone if `whole`."""
-    found, start, end = _header(content, 0)
-    if found != tag or (whole and end != len(content)):
+    first, start, end = _header(content, 0)
+    if first != tag or (whole and end != len(content)):
         raise BadName("the certificate is not in DER")
     return content[start:end]
 

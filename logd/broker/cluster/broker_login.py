@@ -1,10 +1,10 @@
 """The login of the brokers of a cluster to each other, on the listener of `inter.broker.listener.name`.
 
-If that listener asks for no login of its own, brokers log in by SCRAM-SHA-256 (RFC 7677) with a secret that
-they keep in ZooKeeper, on top of TLS if the listener has it. Who can read the secret in ZooKeeper could as
-well write there what the controller writes. If the listener asks for a login, brokers use that one: with the
-secret, or with the account that `sasl.mechanism.inter.broker.protocol` chooses. Each broker is client and
-server of the same account.
+If that listener asks for no login of its own, brokers log in by SCRAM-SHA-256 (RFC 7677), with or without
+TLS. The password is a secret that they keep in ZooKeeper. Who can read it there could as well write there
+what the controller writes. If the listener asks for a login, brokers use that one: with the secret, or with
+the account that `sasl.mechanism.inter.broker.protocol` chooses. Each broker is client and server of the same
+account.
 """
 
 from __future__ import annotations
