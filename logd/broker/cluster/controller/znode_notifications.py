@@ -4,9 +4,10 @@
     /kafka-acl-changes/acl_changes_N           names the pattern of a znode below /kafka-acl
     /kafka-acl-extended-changes/acl_changes_N  names the pattern of a znode below /kafka-acl-extended
 
-Kafka's tools and the controller write such a znode after each change. If the znode differs from
-the controller's image, another program has written it, and the controller's next write would be refused. So
-its term ends, and the next controller loads all. Notifications are deleted after 15 minutes, as by Kafka; the newest one tells the time.
+Kafka's tools and the controller write such a znode after each change. If an entity's znode differs from the
+controller's image, another program has written it, and the controller's next write would be refused. So its
+term ends, and the next controller loads all. Notifications are deleted after 15 minutes, as by Kafka. The
+newest one tells the time.
 """
 
 from __future__ import annotations
