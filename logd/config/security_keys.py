@@ -9,6 +9,7 @@ An unknown key is refused: a broker that ignored it would be open although its o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kafka_client.errors import ConfigError
@@ -24,6 +25,14 @@ _SSL = """
     ssl.principal.mapping.rules ssl.endpoint.identification.algorithm
 """
 SECURITY_KEYS = frozenset((*_SSL.split(), "sasl.enabled.mechanisms"))
+
+
+_RELOADED = re.compile(r"listener\.name\.[^.]+\.ssl\.(keystore|truststore)\.(location|type)")
+
+
+def is_reloaded(key: str) -> bool:
+    """Return True for a security setting that may change while the broker runs: the place of a store."""
+    return _RELOADED.fullmatch(key.lower()) is not None
 
 
 def check_security_key(key: str) -> None:

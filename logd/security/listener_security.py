@@ -36,6 +36,7 @@ PLAIN = "PLAIN"
 MECHANISMS = (PLAIN, *BY_LABEL)
 """The mechanisms that a listener can enable."""
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+STORES = ("ssl.keystore", "ssl.truststore")
 _USER_OPTION = "user_"
 
 
@@ -92,7 +93,7 @@ def listener_security(
             mechanisms = _with_brokers(mechanisms, between, users, own)
     rules = values.get(PRINCIPAL_RULES, "DEFAULT")
     return ListenerSecurity(
-        tls=_tls(values, written) if protocol in ("SSL", "SASL_SSL") else None,
+        tls=server_context(properties, listener) if protocol in ("SSL", "SASL_SSL") else None,
         mechanisms=mechanisms,
         principal_rules=PrincipalRules(rules, written.get(PRINCIPAL_RULES, PRINCIPAL_RULES))
         if protocol == "SSL"
@@ -100,8 +101,16 @@ def listener_security(
     )
 
 
-def _tls(values: Mapping[str, str], written: Mapping[str, str]) -> ssl.SSLContext:
-    keys = SecurityKeys({key: value for key, value in values.items() if key.startswith("ssl.")}, "", written)
+def tls_values(properties: Mapping[str, str], listener: str) -> Mapping[str, str]:
+    """Return the `ssl.*` settings of a listener, by key."""
+    values, _ = keys_of_listener(properties, listener)
+    return {key: value for key, value in values.items() if key.startswith("ssl.")}
+
+
+def server_context(properties: Mapping[str, str], listener: str) -> ssl.SSLContext:
+    """Return the TLS context of a listener. Reads key stores. Raises ConfigError."""
+    _, written = keys_of_listener(properties, listener)
+    keys = SecurityKeys(tls_values(properties, listener), "", written)
     client_auth = keys.choice("ssl.client.auth", tuple(_CLIENT_AUTH), "none")
     return make_server_context(parse_tls(keys), _CLIENT_AUTH[client_auth])
 

@@ -7,6 +7,7 @@ Call `open` before the log directories are touched, `create_parts` when the brok
 from __future__ import annotations
 
 import logging
+import ssl
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -83,6 +84,8 @@ class ClusterMembership:
         self._secret: str
         self._older: OlderBrokers
         self._member: Member | None = None
+        self._listener = ""
+        """The name of the listener by which brokers talk to each other."""
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
         self._failed_log_dirs: FailedLogDirs | None = None
@@ -179,7 +182,7 @@ class ClusterMembership:
 
     def create_parts(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
-        listener = listener_of(broker)
+        listener = self._listener = listener_of(broker)
         login = broker.broker_login = BrokerLogin.configured(
             self._secret,
             listener,
@@ -270,6 +273,11 @@ class ClusterMembership:
         """Have the controller, if it is on this broker, use the broker's changed settings."""
         if (controlling := self.member.if_controlling) is not None:
             controlling.settings_changed()
+
+    def tls_changed(self, listener: str, context: ssl.SSLContext) -> None:
+        """Connect to other brokers by these certificates, if they talk by that listener."""
+        if self._member is not None and listener == self._listener:
+            self._member.peers.use_tls(context)
 
     async def hand_over(self, broker: HostBroker) -> None:
         """Have others lead what is led here, as far as they can: before connections are closed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kafka_client.errors import ConfigError
 from kafka_client.security.settings import SecuritySettings
 from logd.api.broker_requests import BROKER_REQUESTS
 from logd.broker_server import BrokerServer
+from logd.server import tls_reload
 from tests.logd.broker.cluster.brokers import Brokers
 from tests.logd.broker.cluster.forged import forged
 from tests.support.certificates import Authority
@@ -174,3 +176,22 @@ async def test_brokers_choose_a_listener_by_its_protocol(zookeeper: str, tmp_pat
         await write(brokers, "t")
         logins = [each.broker.broker_login for each in brokers.up.values()]
         assert [login.listener for login in logins if login is not None] == ["SSL", "SSL"]
+
+
+async def test_brokers_change_to_another_authority(
+    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that goes on trusts, and is trusted by, one that starts with the new certificates."""
+    monkeypatch.setattr(tls_reload, "LOOK_MS", 10.0)
+    caplog.set_level(logging.INFO, "logd.server")
+    protocol, more = PROTOCOLS["mutual TLS"]
+    async with Brokers(zookeeper, tmp_path, 2, **settings(tmp_path, protocol, more)) as brokers:
+        await create(brokers.bootstrap, "before", replicas=2)
+        await brokers.stop(2)
+        OTHER_CA.issue("broker", ["127.0.0.1"]).write_pem(tmp_path / "broker.pem")
+        OTHER_CA.write_pem(tmp_path / "ca.pem")
+        await brokers.until(lambda: "new connections use the changed certificates" in caplog.text)
+        await brokers.start(2)
+        await brokers.until(lambda: all(len(each.broker.image.brokers) == 2 for each in brokers.up.values()))
+        await create(brokers.bootstrap, "after", replicas=2)
+        await write(brokers, "after")
