@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Self
@@ -142,6 +142,16 @@ class Link:
     def quarantined(self) -> Mapping[TopicPartition, Quarantined]:
         """The quarantined partitions, by source partition."""
         return self._quarantine.partitions
+
+    @property
+    def waiting(self) -> Set[TopicPartition]:
+        """The source's partitions that have no position yet."""
+        return self._unplaced
+
+    def synced_position(self, tp: TopicPartition) -> int | None:
+        """Return the source offset up to which the last offset sync says that records are copied."""
+        sync = self._syncs.latest(tp)
+        return None if sync is None else sync.next_upstream
 
     async def close(self) -> None:
         """Disconnect."""
