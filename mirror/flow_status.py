@@ -33,25 +33,17 @@ def flows_status(flows: Sequence[SupervisedLink]) -> Facts:
 def flow_status(flow: SupervisedLink) -> Facts:
     """Return the state of one flow.
 
-    `rpo_seconds` bounds what a failover loses now: it is that of the worst partition, and None if that of one
-    partition is unknown. `error` is why the flow is down.
+    `rpo_seconds` is `Link.rpo_seconds`. `error` is why the flow is down; nothing is known of its partitions
+    then.
     """
-    partitions = [] if flow.link is None else list(_partitions(flow.link))
+    link = None if flow.problem is not None else flow.link
     return {
         "flow": flow.settings.name,
         "state": "running" if flow.problem is None else "down" if flow.failure is not None else "opening",
         "error": None if flow.failure is None else f"{type(flow.failure).__name__}: {flow.failure}",
-        "rpo_seconds": None
-        if flow.problem is not None
-        else rpo_of(each["rpo_seconds"] for each in partitions),
-        "partitions": partitions,
+        "rpo_seconds": None if link is None else link.rpo_seconds(),
+        "partitions": [] if link is None else list(_partitions(link)),
     }
-
-
-def rpo_of(seconds: Iterable[float | None]) -> float | None:
-    """Return the largest number of seconds, 0 if there is none, or None if one is unknown."""
-    every = list(seconds)
-    return None if None in every else max(filter(None, every), default=0.0)
 
 
 def _partitions(link: Link) -> Iterable[Facts]:

@@ -54,6 +54,12 @@ def statuses(
     }
 
 
+def worst_rpo(seconds: Iterable[float | None]) -> float | None:
+    """Return the largest number of seconds, 0 if there is none, or None if one is unknown."""
+    every = list(seconds)
+    return None if None in every else max(filter(None, every), default=0.0)
+
+
 def lag_line(partitions: Iterable[PartitionStatus]) -> str:
     """Return the lag of all partitions together. It is unknown if the lag of one of them is."""
     every = list(partitions)

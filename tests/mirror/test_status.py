@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from kafka_client.http.operations import OperationsServer
-from mirror.flow_status import STATUS_PATH, flow_status, flows_status, rpo_of
+from mirror.flow_status import STATUS_PATH, flow_status, flows_status
 from mirror.link import Link
 from mirror.links import SupervisedLink
+from mirror.status import worst_rpo
 from tests.millstream.invoking import invoke
 from tests.mirror.pair import Pair, numbered, produce
 
@@ -121,4 +122,4 @@ def test_no_mirror_and_no_address(pair: Pair, tmp_path: Path) -> None:
 def test_the_rpo_of_a_flow_is_that_of_its_worst_partition(
     seconds: list[float | None], worst: float | None
 ) -> None:
-    assert rpo_of(seconds) == worst
+    assert worst_rpo(seconds) == worst
