@@ -32,8 +32,8 @@ def permissions(settings: CheckedSettings) -> Iterator[Finding]:
 
 def _checked(path: Path, what: str, mode: int) -> Finding:
     name = f"permissions {path}"
-    found = stat.S_IMODE(path.stat().st_mode)
-    if found & 0o007:
-        detail = f"{found:o}: every user of this machine gets at {what}"
+    mode_now = stat.S_IMODE(path.stat().st_mode)
+    if mode_now & 0o007:
+        detail = f"{mode_now:o}: every user of this machine gets at {what}"
         return Finding(name, WARNING, detail, f"chmod {mode:o} {path}")
-    return Finding(name, OK, f"{found:o}")
+    return Finding(name, OK, f"{mode_now:o}")

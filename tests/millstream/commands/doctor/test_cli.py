@@ -124,7 +124,7 @@ def secured(keystore: Path, host: str = "127.0.0.1") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("names", "host", "validity", "status", "found"),
+    ("names", "host", "validity", "status", "detail"),
     [
         (["127.0.0.1"], "127.0.0.1", {"days": 365}, "ok", "CN=broker expires on 2"),
         (["*.example.org"], "one.example.org", {"days": 365}, "ok", "CN=broker expires on 2"),
@@ -135,7 +135,7 @@ def secured(keystore: Path, host: str = "127.0.0.1") -> list[str]:
     ],
 )
 def test_certificates(
-    tmp_path: Path, names: list[str], host: str, validity: dict[str, int], status: str, found: str
+    tmp_path: Path, names: list[str], host: str, validity: dict[str, int], status: str, detail: str
 ) -> None:
     issued = Authority("test CA", days=365).issue("broker", names, **validity)
     keystore = issued.write_pem(tmp_path / "broker.pem")
@@ -143,7 +143,7 @@ def test_certificates(
     ending = Status.UNHEALTHY if status == "failed" else Status.OK
     findings = examined(tmp_path, *secured(keystore, host), status=ending)
     assert findings["certificate"]["status"] == status
-    assert found in findings["certificate"]["found"]
+    assert detail in findings["certificate"]["found"]
     assert findings["permissions"]["status"] == "ok"
 
 
@@ -182,9 +182,11 @@ def test_a_clock_that_is_behind(tmp_path: Path) -> None:
     assert "seconds behind the newest segment" in row["found"]
 
 
-@pytest.mark.parametrize(("told", "status"), [(True, "ok"), (None, "ok"), (False, "warning")])
-def test_a_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool | None, status: str) -> None:
-    monkeypatch.setattr(clock, "is_synchronized", lambda: told)
+@pytest.mark.parametrize(("synchronized", "status"), [(True, "ok"), (None, "ok"), (False, "warning")])
+def test_a_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synchronized: bool | None, status: str
+) -> None:
+    monkeypatch.setattr(clock, "is_synchronized", lambda: synchronized)
     assert examined(tmp_path)["clock"]["status"] == status
 
 
