@@ -1,5 +1,8 @@
 """The formats of a log: lines of text for people, lines of JSON for programs.
 
+A partition among a call's arguments, as in `log.warning("%s is offline", tp)`, is also in fields `topic` and
+`partition` in JSON. Other fields are given by the call's `extra`.
+
 A message may have names in it that clients choose. In both formats such a name can neither begin a line of
 its own nor write escape sequences to a terminal.
 """
@@ -15,6 +18,7 @@ from enum import StrEnum
 from typing import Any, TextIO
 
 from kafka_client.escape import escape_controls, escape_controls_in_lines
+from kafka_client.topic_partition import TopicPartition
 
 _LIKE_A_RECORD = re.compile(r"^(?=\d{4}-\d\d-\d\d )", re.MULTILINE)
 _STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
@@ -65,7 +69,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """An object a line: time, level, logger, message, then `fields`, then the fields of the call."""
+    """An object a line: time, level, logger, message, then `fields`, then those of the message."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         super().__init__()
@@ -80,6 +84,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             **self._fields,
+            **_partition_fields(record.args),
             **{key: value for key, value in vars(record).items() if key not in _STANDARD},
         }
         if record.exc_info:
@@ -87,3 +92,14 @@ class JsonFormatter(logging.Formatter):
         if record.stack_info:
             fields["stack"] = record.stack_info
         return json.dumps(fields, default=str)
+
+
+def _partition_fields(arguments: object) -> dict[str, Any]:
+    """Return the fields of the partition among a message's arguments; none if it is about several."""
+    partitions = (
+        {each for each in arguments if isinstance(each, TopicPartition)} if type(arguments) is tuple else ()
+    )
+    if len(partitions) != 1:
+        return {}
+    (tp,) = partitions
+    return {"topic": tp.topic, "partition": tp.partition}

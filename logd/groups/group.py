@@ -25,6 +25,8 @@ class Group:
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
+        self.log_fields = {"group": group_id}
+        """Fields for the log's messages about the group."""
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
         self.state_since_ms = now_ms

@@ -58,7 +58,11 @@ class LeaveHandler:
             answer.error_code = group.check_member(member_id, identity.group_instance_id)
         if not answer.error_code and member_id is not None:
             log.info(
-                "group %s: %s leaves: %s", group.group_id, member_id, identity.reason or "no reason given"
+                "group %s: %s leaves: %s",
+                group.group_id,
+                member_id,
+                identity.reason or "no reason given",
+                extra=group.log_fields,
             )
             self._rebalancer.forget(group, member_id)
         return answer

@@ -135,7 +135,13 @@ class Rebalancer:
         self._stop_waiting_for_syncs(group)
         initial = group.state is GroupState.EMPTY
         group.become(GroupState.PREPARING_REBALANCE, now_ms)
-        log.info("group %s, generation %d: rebalancing, %s", group.group_id, group.generation, reason)
+        log.info(
+            "group %s, generation %d: rebalancing, %s",
+            group.group_id,
+            group.generation,
+            reason,
+            extra=group.log_fields,
+        )
         if initial:
             delay_ms = self.settings.group_initial_rebalance_delay_ms
             left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -170,7 +176,13 @@ class Rebalancer:
         if group.state is GroupState.EMPTY:
             self._store_empty(group, now_ms)
             return
-        log.info("group %s, generation %d: %d members", group.group_id, group.generation, len(group.members))
+        log.info(
+            "group %s, generation %d: %d members",
+            group.group_id,
+            group.generation,
+            len(group.members),
+            extra=group.log_fields,
+        )
         for member in group.members.values():
             members = group.member_list() if member.member_id == group.leader else []
             self.answer_join(group, member, joined(group, member.member_id, members=members))
@@ -213,7 +225,12 @@ class Rebalancer:
             return
         if member is None and member_id not in group.pending_joins:
             return
-        log.info("group %s: member %s has not been heard from, removing it", group.group_id, member_id)
+        log.info(
+            "group %s: member %s has not been heard from, removing it",
+            group.group_id,
+            member_id,
+            extra=group.log_fields,
+        )
         self.forget(group, member_id)
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             if member is not None:
@@ -256,13 +273,15 @@ class Rebalancer:
         self.deadlines.cancel(DeadlineKey("sync", group.group_id))
 
     def _store_empty(self, group: Group, now_ms: int) -> None:
-        log.info("group %s, generation %d: empty", group.group_id, group.generation)
+        log.info("group %s, generation %d: empty", group.group_id, group.generation, extra=group.log_fields)
         try:
             self.store.write([group.to_record({})], now_ms)
         except KafkaError as error:
             # Harmless: after a restart the last stored generation would be taken for alive until its
             # sessions end.
-            log.warning("group %s: cannot store that it is empty: %s", group.group_id, error)
+            log.warning(
+                "group %s: cannot store that it is empty: %s", group.group_id, error, extra=group.log_fields
+            )
 
 
 def joined(

@@ -69,7 +69,13 @@ class SyncHandler:
             self._store.write([group.to_record(assignments)], now_ms)
         except KafkaError as failure:
             error = response_code(failure)
-            log.warning("group %s: cannot store generation %d: %s", group.group_id, group.generation, failure)
+            log.warning(
+                "group %s: cannot store generation %d: %s",
+                group.group_id,
+                group.generation,
+                failure,
+                extra=group.log_fields,
+            )
             self._rebalancer.end_syncs(group, error, now_ms)
             return self._rebalancer.prepare(group, "the assignment could not be stored", now_ms)
         for member in group.members.values():

@@ -29,6 +29,7 @@ from logd.broker.fetching.delayed import Delayed
 from logd.server.output import FLUSH_AT, Output
 from logd.server.receive_buffer import LENGTH, ReceiveBuffer
 from logd.server.receive_buffers import READ_WINDOW
+from logd.server.request_head import head_fields, head_of
 from logd.server.unfinished import FINISHED, is_late
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: list[Part] = []
         self._with_files = False
         self._waiting: Delayed[Answer] | asyncio.Task[Answered] | None = None
+        self._head = b""
+        """The head of the request that waits or has failed, for the log; empty if it is not known."""
         self._responses: deque[asyncio.Future[bytes] | Answer] = deque()
         """Acknowledgements that are waited for and the answers behind them, in the requests' order."""
         self._is_settling = False
@@ -279,14 +282,17 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 answer = serve(received.view, start + 4, end, self._context)
             except Refused as refusal:
+                head = head_of(buffer, start + 4, end)
                 self._flush()
-                self._offend(str(refusal), logging.INFO if isinstance(refusal, NotYet) else logging.WARNING)
+                level = logging.INFO if isinstance(refusal, NotYet) else logging.WARNING
+                self._offend(str(refusal), level, head)
                 return
             except Exception as error:
+                self._head = head_of(buffer, start + 4, end)
                 self._flush()
                 self._request_failed(error)
                 return
-            start = end
+            begin, start = start + 4, end
             if answer is None:
                 continue
             if isinstance(answer, asyncio.Future):
@@ -302,6 +308,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._with_files = True
                 gathered = FLUSH_AT
             else:
+                self._head = head_of(buffer, begin, end)
                 self._wait_for(answer)
                 break
             if gathered >= FLUSH_AT:
@@ -339,14 +346,14 @@ class Connection(asyncio.BufferedProtocol):
         if error is None:
             self._answered(task.result())
         elif isinstance(error, Refused):
-            self._offend(str(error))
+            self._offend(str(error), head=self._head)
         else:
             self._request_failed(error)
 
     def _request_failed(self, error: BaseException) -> None:
         """Log an unexpected exception of a request, and close the connection: the client asks again."""
         self._waiting = None
-        log.error("%s: request failed", self.peer, exc_info=error)
+        log.error("%s: request failed", self.peer, exc_info=error, extra=head_fields(self._head))
         self._close()
 
     def _answered(self, answer: Answered) -> None:
@@ -386,6 +393,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._close()
                     return
                 if (error := first.exception()) is not None:
+                    self._head = b""
                     self._request_failed(error)
                     return
                 first = first.result()
@@ -438,8 +446,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # The end
 
-    def _offend(self, what: str, level: int = logging.WARNING) -> None:
-        log.log(level, "%s: %s; connection closed", self.peer, what)
+    def _offend(self, what: str, level: int = logging.WARNING, head: bytes = b"") -> None:
+        log.log(level, "%s: %s; connection closed", self.peer, what, extra=head_fields(head))
         self._close()
 
     def close_idle(self, idle_seconds: float) -> None:

@@ -11,6 +11,7 @@ aside).
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from kafka_client.topic_partition import TopicPartition
 
@@ -88,6 +89,12 @@ def future_directory(topic: str, partition: int) -> str:
     if len(name) > NAME_MAX:
         raise ValueError(f"{name} is longer than {NAME_MAX} bytes")
     return name
+
+
+def log_fields(directory: Path) -> dict[str, str | int]:
+    """Return the fields for the log's messages about a partition's directory: its topic and partition."""
+    tp = parse_partition_directory(directory.name)
+    return {} if tp is None else {"topic": tp.topic, "partition": tp.partition}
 
 
 def parse_future_directory(name: str) -> TopicPartition | None:

@@ -311,7 +311,7 @@ class Compaction:
             records = f"{ended.records_kept} of {ended.records_read} records"
             logger.info(
                 "compacted %s up to offset %d in %.1f s: %s stay, %d of %d bytes",
-                log.directory.name,
+                log.tp,
                 ended.first_dirty,
                 ended.seconds,
                 records,
@@ -374,11 +374,11 @@ class Compaction:
         if failed.reason in ("corrupt", "disk"):
             self._set_aside(log, failed.message)
         elif failed.reason == "full":
-            logger.warning("no room to compact %s, tried again later: %s", log.directory.name, failed.message)
+            logger.warning("no room to compact %s, tried again later: %s", log.tp, failed.message)
         self._rest(log)
 
     def _died(self, log: Log, error: CleanerDied) -> None:
-        logger.error("compacting %s: %s; it is started again", log.directory.name, error)
+        logger.error("compacting %s: %s; it is started again", log.tp, error)
         self._rest(log)
         self._deaths[log] = self._deaths.get(log, 0) + 1
         if self._deaths[log] >= DEATHS_MAX:
@@ -390,7 +390,7 @@ class Compaction:
 
     def _set_aside(self, log: Log, reason: str) -> None:
         self._uncleanable[log] = reason
-        logger.error("%s is not compacted any more until a restart: %s", log.directory.name, reason)
+        logger.error("%s is not compacted any more until a restart: %s", log.tp, reason)
 
     async def _write_checkpoint(self, directory: LogDirectory) -> None:
         """Note how far the directory's logs are clean."""

@@ -105,9 +105,9 @@ class LogDirMoves:
             future.create()
         except (KafkaError, NoRoom) as error:
             del self.futures[partition.tp]
-            log.error("%s stays in %s: %s", partition, partition.directory.path, error)
+            log.error("%s stays in %s: %s", partition.tp, partition.directory.path, error)
         else:
-            log.info("%s: its move to %s begins again", partition, directory.path)
+            log.info("%s: its move to %s begins again", partition.tp, directory.path)
             self._begin(partition, future)
 
     async def alter(self, partition: Partition, directory: LogDirectory) -> None:
@@ -164,7 +164,7 @@ class LogDirMoves:
         try:
             await self.alter(partition, directory)
         except KafkaError as error:
-            log.error("%s stays in %s: %s", partition, partition.directory.path, error)
+            log.error("%s stays in %s: %s", partition.tp, partition.directory.path, error)
 
     async def stop(self) -> None:
         """End; the next start goes on."""
@@ -208,7 +208,7 @@ class LogDirMoves:
         self._forget(key, future)
         error = task.exception()
         if error is not None:
-            log.error("%s-%d stays in %s: %s", *key, future.source.path, error or type(error).__name__)
+            log.error("%s stays in %s: %s", key, future.source.path, error or type(error).__name__)
             if not is_expected(error) and not isinstance(error, NoRoom):
                 report(f"moving {future.log.topic}-{future.log.partition}", error)
 
@@ -227,7 +227,7 @@ class LogDirMoves:
         if old is None:
             return self._abandon(future)
         self._flusher.touched(partition)  # its end is not on the disk there yet
-        log.info("%s moved from %s to %s", partition, future.source.path, future.target.path)
+        log.info("%s moved from %s to %s", partition.tp, future.source.path, future.target.path)
         # Both names on the disk, and where to recover from, before the old files go.
         try:
             await self._run(partial(_sync_names, future, future.source.start_checkpoint()))

@@ -81,13 +81,13 @@ class Truncations:
             self._flusher.touched(partition)  # an epoch without a record may have gone
             return
         await self._shorten(partition, lambda: log.shortening.start_truncation(offset, self._now_ms()))
-        logger.info("%s truncated to offset %d: it ends at %d", partition, offset, log.log_end_offset)
+        logger.info("%s truncated to offset %d: it ends at %d", partition.tp, offset, log.log_end_offset)
 
     async def begin_afresh(self, partition: Partition, offset: int) -> None:
         """Drop everything and begin at ``offset``, where the leader's log begins. Raises KafkaError."""
         log = partition.log
         await self._shorten(partition, lambda: log.shortening.start_afresh(offset, self._now_ms()))
-        logger.info("%s begins afresh at offset %d", partition, offset)
+        logger.info("%s begins afresh at offset %d", partition.tp, offset)
 
     async def note_removals(self, partition: Partition, offset: int) -> None:
         """Have on the disk that the log may lack deletions and transaction markers before ``offset``, which

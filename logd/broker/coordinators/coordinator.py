@@ -235,7 +235,7 @@ class Coordinator(ABC, Generic[P]):
         """
         index = partition.index
         if self._partitions.get(index) is partition:
-            log.warning("%s-%d is led by another broker", self.topic, index)
+            log.warning("%s is led by another broker", TopicPartition(self.topic, index))
             self.resigned(index, max(self._leadership.epoch(index), 0))
 
     def _close_index(self, index: int) -> None:

@@ -196,7 +196,7 @@ class LogDirsOpening:
 
                     promote(directory, *key, paths.pop(0), config_for(key[0]), now_ms)
                     served.add(key)
-                    log.info("%s-%d had moved to %s", *key, directory.path)
+                    log.info("%s had moved to %s", key, directory.path)
 
     def set_remains_aside(self, topics: Mapping[str, TopicImage]) -> None:
         """Take out what a power loss has left of logs that were never flushed, of topics that are no more.
@@ -211,7 +211,7 @@ class LogDirsOpening:
                     (recovered.directory / PARTITION_METADATA).exists() or not recovered.log_end_offset
                 ):
                     place = directory.set_aside(*key)
-                    log.error("%s-%d is of no topic that is known: it is left in %s", *key, place)
+                    log.error("%s is of no topic that is known: it is left in %s", key, place)
 
 
 def _cluster_of(directories: Iterable[LogDirectory]) -> str | None:

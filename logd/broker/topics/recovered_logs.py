@@ -60,7 +60,7 @@ class RecoveredLogs:
         }
         changes = recovered_changes(image, ids, new_topic_id=new_topic_id, configs_for=configs_for)
         for name in self._logs.keys() - image.topics.keys():
-            log.info("topic %s was found on disk and taken in", name)
+            log.info("topic %s was found on disk and taken in", name, extra={"topic": name})
         producers = {
             producer_id
             for logs in self._logs.values()
@@ -86,7 +86,7 @@ class RecoveredLogs:
 
 def _set_aside(directory: LogDirectory, key: TopicPartition, other: LogDirectory) -> None:
     place = directory.set_aside(*key)
-    log.error("%s-%d was found twice: %s serves it, the other is left in %s", *key, other.path, place)
+    log.error("%s was found twice: %s serves it, the other is left in %s", key, other.path, place)
 
 
 def _rank(log: Log, topic_id: bytes | None) -> tuple[bool, int]:

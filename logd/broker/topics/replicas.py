@@ -38,6 +38,8 @@ PLACED_AT_ONCE = 100
 
 logger = logging.getLogger("logd.broker")
 
+OFFLINE = "%s is offline: its log is in none of the serving log directories"
+
 
 class Replicas:
     """The replicas held here: ``partitions`` by (name, index), in the log directories that are passed in.
@@ -129,9 +131,7 @@ class Replicas:
 
     def _opened(self, topic: Topic, index: int, log: Log | None) -> Partition | None:
         if log is None and not self._log_dirs.is_complete:
-            logger.error(
-                "%s-%d is offline: its log is in none of the serving log directories", topic.name, index
-            )
+            logger.error(OFFLINE, TopicPartition(topic.name, index))
             return None
         if log is None:
             log = self._created_log(topic, index)
@@ -150,7 +150,7 @@ class Replicas:
                 directory.begin_epoch([log], above=self._log_dirs.announced_epoch)
                 return log
             except KafkaError as error:
-                logger.error("%s-%d not created: %s", topic.name, index, error)
+                logger.error("%s not created: %s", TopicPartition(topic.name, index), error)
         return None
 
     def _directory_of(self, log: Log) -> LogDirectory:
@@ -200,7 +200,7 @@ class Replicas:
         return self._at_hand is not None and not self._is_all_known and not self._log_dirs.is_complete
 
     def _lose(self, topic: Topic, index: int) -> None:
-        logger.error("%s-%d is offline: its log is in none of the serving log directories", topic.name, index)
+        logger.error(OFFLINE, TopicPartition(topic.name, index))
         self.lost.add(TopicPartition(topic.name, index))
 
     async def _begin_new(self, topic: Topic, indexes: Sequence[int]) -> None:
@@ -237,7 +237,7 @@ class Replicas:
                     topic.name, index, topic_id=topic.topic_id, config=topic.config, now_ms=self._now_ms()
                 )
                 return self._partition(topic, log, directory)
-        logger.error("%s-%d is offline: no log directory serves", topic.name, index)
+        logger.error("%s is offline: no log directory serves", TopicPartition(topic.name, index))
         return None
 
     async def _place(self, topic: Topic, made: Sequence[Partition | None]) -> None:
@@ -257,7 +257,9 @@ class Replicas:
                 try:
                     await self._run(directory.placing(logs[start : start + PLACED_AT_ONCE]))
                 except KafkaError as error:
-                    logger.error("%s: partitions not created: %s", topic.name, error)
+                    logger.error(
+                        "%s: partitions not created: %s", topic.name, error, extra={"topic": topic.name}
+                    )
                     break
         again = [one for one in partitions if not one.log.is_placed and not one.log_end_offset]
         if again and not topic.is_deleted and self._at_hand is None:
@@ -310,7 +312,9 @@ class Replicas:
         try:
             await self._hide(deletions, taken_out)
         except KafkaError as error:
-            logger.error("topic %s is not deleted wholly yet: %s", topic.name, error)
+            logger.error(
+                "topic %s is not deleted wholly yet: %s", topic.name, error, extra={"topic": topic.name}
+            )
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """Drop the partitions of a failed log directory, as after a start without it. Return them."""

@@ -167,7 +167,7 @@ class _MarkerSender:
                 written.set_result(None)
             elif code in OVERTAKEN:
                 log.warning(
-                    "%s-%d: transaction marker no longer needed, skipped: %s", *where, ErrorCode(code).name
+                    "%s: transaction marker no longer needed, skipped: %s", where, ErrorCode(code).name
                 )
                 written.set_result(None)
             else:

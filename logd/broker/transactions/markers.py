@@ -107,9 +107,7 @@ class Markers:
         marker = self._marker(identity, commit, coordinator_epoch, now_ms)
         appended = partition.append_sealed(marker, now_ms, version, number)
         if appended.duplicate:
-            log.info(
-                "%s-%d: transaction %d of producer %d has its marker", *where, number, identity.producer_id
-            )
+            log.info("%s: transaction %d of producer %d has its marker", where, number, identity.producer_id)
             return partition.flushed(appended)
         if self._marked is not None:
             self._marked(where, identity.producer_id)
@@ -154,7 +152,7 @@ class Markers:
             return None if flushing is None else _shared(flushing)
         except KafkaError as error:
             if error.code in OVERTAKEN:
-                log.warning("%s-%d: transaction marker no longer needed, skipped: %s", *where, error)
+                log.warning("%s: transaction marker no longer needed, skipped: %s", where, error)
             elif error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return None

@@ -250,7 +250,11 @@ class TxnPartition:
     def abort_timed_out(self, transactional_id: str) -> None:
         """Abort a transaction that has timed out."""
         if self._shard.abort_timed_out(transactional_id, self._now_ms()):
-            log.info("transaction of %s aborted: it has timed out", transactional_id)
+            log.info(
+                "transaction of %s aborted: it has timed out",
+                transactional_id,
+                extra={"transactional_id": transactional_id},
+            )
             self._finish(transactional_id)
 
     # Markers
@@ -320,7 +324,12 @@ class TxnPartition:
         try:
             await self.flushed()
         except KafkaError as error:
-            log.warning("the decision on %s is not on the disk yet: %s", transactional_id, error)
+            log.warning(
+                "the decision on %s is not on the disk yet: %s",
+                transactional_id,
+                error,
+                extra={"transactional_id": transactional_id},
+            )
             return
         for start in range(0, len(partitions), MARKERS_PER_TURN):
             some = partitions[start : start + MARKERS_PER_TURN]
@@ -348,7 +357,13 @@ class TxnPartition:
                 self._elsewhere.add(transactional_id)
                 continue
             except KafkaError as error:
-                log.warning("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
+                log.warning(
+                    "%s: no marker for %s yet: %s",
+                    where,
+                    transactional_id,
+                    error,
+                    extra={"transactional_id": transactional_id},
+                )
                 continue
             if flushing is None:
                 self._shard.marker_written(transactional_id, where)
@@ -372,11 +387,23 @@ class TxnPartition:
             try:
                 await flushing
             except MarkerDelayed as error:  # told once for all that went the same way
-                log.debug("%s-%d: no marker for %s yet: %s", *where, transactional_id, error)
+                log.debug(
+                    "%s: no marker for %s yet: %s",
+                    where,
+                    transactional_id,
+                    error,
+                    extra={"transactional_id": transactional_id},
+                )
                 self._elsewhere.add(transactional_id)
                 continue
             except KafkaError as error:
-                log.warning("%s-%d: the marker for %s may be lost: %s", *where, transactional_id, error)
+                log.warning(
+                    "%s: the marker for %s may be lost: %s",
+                    where,
+                    transactional_id,
+                    error,
+                    extra={"transactional_id": transactional_id},
+                )
                 continue
             self._shard.marker_written(transactional_id, where)
 
@@ -384,4 +411,9 @@ class TxnPartition:
         try:
             self._shard.complete(transactional_id, self._now_ms())
         except KafkaError as error:
-            log.warning("the end of the transaction of %s is not written yet: %s", transactional_id, error)
+            log.warning(
+                "the end of the transaction of %s is not written yet: %s",
+                transactional_id,
+                error,
+                extra={"transactional_id": transactional_id},
+            )

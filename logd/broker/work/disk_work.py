@@ -63,9 +63,13 @@ class DiskWork:
                 self._has_room.set()
         error = None if task.cancelled() else task.exception()
         if isinstance(error, PoolClosed):
-            log.info("files of topic %s: the next start finishes what the broker's end interrupts", name)
+            log.info(
+                "files of topic %s: the next start finishes what the broker's end interrupts",
+                name,
+                extra={"topic": name},
+            )
         elif error is not None:
-            log.error("files of topic %s", name, exc_info=error)
+            log.error("files of topic %s", name, exc_info=error, extra={"topic": name})
 
 
 async def _after(before: asyncio.Task[None] | None, work: Coroutine[None, None, None]) -> None:

@@ -108,7 +108,12 @@ class ZooKeeperStore:
             except (NodeExists, NoNode) as error:
                 if error.path != paths.deletion(name):
                     raise
-                log.info("topic %s is being deleted, and somebody has changed %s", name, error.path)
+                log.info(
+                    "topic %s is being deleted, and somebody has changed %s",
+                    name,
+                    error.path,
+                    extra={"topic": name},
+                )
 
     async def _plan_deletion(self, plan: Plan, name: str) -> None:
         """Plan the deletion of a topic from its current znodes.

@@ -17,6 +17,7 @@ from logd.storage.names import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
+    log_fields,
     offset_name,
     parse_offset,
 )
@@ -111,7 +112,12 @@ class Swap:
             for suffix in self._cleaned.suffixes[::-1]:
                 self._disk.unlink(self._path(suffix, CLEANED_SUFFIX))
         except OSError as error:
-            logger.warning("cannot remove what was cleaned of %s: %s", self._directory.name, error)
+            logger.warning(
+                "cannot remove what was cleaned of %s: %s",
+                self._directory.name,
+                error,
+                extra=log_fields(self._directory),
+            )
 
     def _path(self, suffix: str, stage: str = "") -> Path:
         return self._directory / (offset_name(self._cleaned.base_offset, suffix) + stage)
@@ -130,14 +136,16 @@ def finish_swaps(disk: Disk, directory: Path, names: Iterable[str]) -> None:
                 disk.unlink(directory / (offset_name(base, suffix) + SWAP_SUFFIX))
             for suffix in cleaned[base]:
                 disk.unlink(directory / (offset_name(base, suffix) + CLEANED_SUFFIX))
-            logger.info("%s: its compaction was not finished and is thrown away", name)
+            logger.info(
+                "%s: its compaction was not finished and is thrown away", name, extra=log_fields(directory)
+            )
             continue
         if LOG_SUFFIX in swapped[base]:
             _remove_replaced(disk, directory, base, names)
         for suffix in swapped[base]:
             path = directory / offset_name(base, suffix)
             disk.rename(path.with_name(path.name + SWAP_SUFFIX), path)
-        logger.info("%s: compacted, its exchange is finished now", name)
+        logger.info("%s: compacted, its exchange is finished now", name, extra=log_fields(directory))
 
 
 def _staged(names: Iterable[str], stage: str) -> dict[int, list[str]]:

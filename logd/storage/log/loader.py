@@ -32,6 +32,7 @@ from logd.storage.names import (
     TIME_INDEX_SUFFIX,
     TRUNCATION,
     TXN_INDEX_SUFFIX,
+    log_fields,
     offset_name,
     parse_offset,
 )
@@ -157,7 +158,13 @@ def open_log(
     has_lost = not opening.clean or end < max(opening.recovery_point, opening.log_start_offset)
     has_lost = has_lost or epochs.begin_after(end)
     if opening.log_start_offset > end:
-        logger.warning("%s ends at %d before its start %d: emptied", directory, end, opening.log_start_offset)
+        logger.warning(
+            "%s ends at %d before its start %d: emptied",
+            directory,
+            end,
+            opening.log_start_offset,
+            extra=log_fields(directory),
+        )
         strays += [path for segment in row for path in segment.mark_deleted()]
         end = opening.log_start_offset
         row = [Segment.create(disk, directory, end, now_ms)]
@@ -271,7 +278,11 @@ def _recover(
                 segment.finish_again()  # the flush may have been before the next one was begun
             continue
         if missing:
-            logger.warning("%s: an index is missing, building it again", segment.file_name)
+            logger.warning(
+                "%s: an index is missing, building it again",
+                segment.file_name,
+                extra=log_fields(segment.directory),
+            )
         start = -1 if missing else recovery_point
         recovered = recover_segment(segment, config.index_interval_bytes, epochs, recovery_point=start)
         scanned += recovered.scanned
@@ -285,8 +296,14 @@ def _recover(
             del row[index + 1 :]
             break
     if scanned and not opening.clean:
-        name = row[0].directory.name
-        logger.info("%s: recovered from offset %d on, %d bytes checked", name, recovery_point, scanned)
+        directory = row[0].directory
+        logger.info(
+            "%s: recovered from offset %d on, %d bytes checked",
+            directory.name,
+            recovery_point,
+            scanned,
+            extra=log_fields(directory),
+        )
     return strays
 
 
@@ -296,7 +313,7 @@ def _end_offset(active: Segment, config: TopicConfig, epochs: LeaderEpochs) -> i
         if 0 <= active.index.last_position() <= active.size:
             return active.next_offset()
     except CorruptRecordBatch as error:
-        logger.warning("%s: %s", active.file_name, error)
+        logger.warning("%s: %s", active.file_name, error, extra=log_fields(active.directory))
     recover_segment(active, config.index_interval_bytes, epochs)
     _save_indexes(active, sync=True)
     return active.next_offset()

@@ -15,6 +15,7 @@ from kafka_client.records.control import parse_marker
 from kafka_client.records.header import check_crc
 from logd.storage.index.transaction import AbortedTransaction
 from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.names import log_fields
 from logd.storage.producers.snapshots import Snapshots
 from logd.storage.producers.state import ProducerState
 from logd.storage.scan import scan_batches, scan_headers
@@ -58,10 +59,22 @@ def recover_segment(
             )
             due = header.next_offset
     except CorruptRecordBatch as error:
-        logger.warning("%s: damaged at byte %d: %s", segment.file_name, segment.size, error)
+        logger.warning(
+            "%s: damaged at byte %d: %s",
+            segment.file_name,
+            segment.size,
+            error,
+            extra=log_fields(segment.directory),
+        )
     lost = end - segment.size
     if lost:
-        logger.warning("%s: truncated by %d bytes behind offset %d", segment.file_name, lost, due)
+        logger.warning(
+            "%s: truncated by %d bytes behind offset %d",
+            segment.file_name,
+            lost,
+            due,
+            extra=log_fields(segment.directory),
+        )
         segment.file.truncate(segment.size)
     segment.finish()
     return Recovered(end - start, lost, due)
@@ -94,7 +107,11 @@ def recover_producers(
     if damaged is None:
         return rebuild_producers(segments, snapshots, end_offset, now_ms, indexed_to=recovery_point)
     base = damaged.base_offset
-    logger.warning("%s: its transaction index is damaged, building it again", damaged.file_name)
+    logger.warning(
+        "%s: its transaction index is damaged, building it again",
+        damaged.file_name,
+        extra=log_fields(damaged.directory),
+    )
     behind = segments.row[segments.index_of(base) :]
     for segment in behind:
         segment.txn_index.rebuild()
@@ -133,7 +150,12 @@ def rebuild_producers(
             _replay(segment, state, start, indexed_to, now_ms)
         except CorruptRecordBatch as error:
             # Flushed data is damaged: its readers get an error, but the log must open.
-            logger.warning("%s: producers not known behind a damaged batch: %s", segment.file_name, error)
+            logger.warning(
+                "%s: producers not known behind a damaged batch: %s",
+                segment.file_name,
+                error,
+                extra=log_fields(segment.directory),
+            )
     return state
 
 

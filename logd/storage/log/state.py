@@ -13,6 +13,7 @@ from logd.config.topic import TopicConfig
 from logd.storage.disk import Disk
 from logd.storage.health import Health
 from logd.storage.log.epochs import LeaderEpochs
+from logd.storage.names import log_fields
 from logd.storage.producers.snapshots import Snapshots
 from logd.storage.producers.state import ProducerState
 from logd.storage.removals import Removals
@@ -125,7 +126,7 @@ class LogState:
         text = f"{doing} {self.directory.name}: {error}"
         if text != self.damage:
             self.damage = text  # Readers may ask again and again.
-            log.warning("%s", text)
+            log.warning("%s", text, extra=log_fields(self.directory))
         return error_for(ErrorCode.CORRUPT_MESSAGE, text)
 
     def out_of_range(self, offset: int) -> OffsetOutOfRange:

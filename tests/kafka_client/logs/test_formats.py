@@ -11,6 +11,7 @@ import pytest
 
 from kafka_client.escape import escape_controls
 from kafka_client.logs.formats import JsonFormatter, LogFormat, TextFormatter, formatter_for
+from kafka_client.topic_partition import TopicPartition
 
 FORGED = "c\n2026-11-30 09:00:00,000 INFO logd: all is well\r\x1b[2J\x9b1m\u202e"
 
@@ -44,6 +45,17 @@ def test_an_error_cannot_forge_lines_in_its_traceback() -> None:
         "ValueError: c",
         "\t2026-11-30 09:00:00,000 INFO logd: all is well\\r\\x1b[2J\\x9b1m\\u202e",
     ]
+
+
+def test_a_partition_that_a_message_names_is_in_fields() -> None:
+    tp, other = TopicPartition("a-b", 3), TopicPartition("a-b", 4)
+
+    def fields(*arguments: object) -> dict[str, object]:
+        line = JsonFormatter({}).format(record("%s " * len(arguments), *arguments))
+        return {key: value for key, value in json.loads(line).items() if key in ("topic", "partition")}
+
+    assert fields(tp, "disk", tp) == {"topic": "a-b", "partition": 3}
+    assert fields(tp, other) == fields("a-b-3") == fields() == {}
 
 
 def test_json_has_the_fields_of_the_log_and_of_the_call() -> None:

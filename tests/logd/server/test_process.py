@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import stat
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,10 +42,15 @@ def test_a_log_for_programs_has_an_object_a_line(tmp_path: Path) -> None:
     logd = LogdProcess(tmp_path, {"node.id": "7", "auto.create.topic.enable": "false"})
     logd.environment["MILLSTREAM_LOG_FORMAT"] = "json"
     with logd:
+        with logd.connect() as client:
+            client.sendall(struct.pack(">ihhih", 10, 999, 0, 4711, -1))
+            assert client.recv(1) == b""
         logd.stop()
     _, *lines = sorted(logd.log.splitlines(), key=lambda line: line.startswith("{"))
     records = [json.loads(line) for line in lines]
     assert {record["broker"] for record in records} == {7}
+    (refused,) = [record for record in records if "asked for API 999" in record["message"]]
+    assert (refused["api_key"], refused["api_version"], refused["correlation_id"]) == (999, 0, 4711)
     levels = {record["logger"]: record["level"] for record in records}
     assert levels["logd"] == "INFO", "its last line says that it has stopped"
 

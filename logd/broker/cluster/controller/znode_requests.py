@@ -76,7 +76,7 @@ class ZnodeRequests:
         path = paths.deletion(name)
         if self._config().delete_topic_enable:
             if (await self._serving.do(lambda controller: _deletion(controller, name))).answer:
-                log.info("topic %s is deleted: ZooKeeper's %s wanted it", name, path)
+                log.info("topic %s is deleted: ZooKeeper's %s wanted it", name, path, extra={"topic": name})
                 return
             why = "there is no such topic"
         else:
