@@ -3,7 +3,6 @@
 from connect.config.checks import at_least
 from connect.config.connector import (
     REFUSED,
-    WITHOUT_EFFECT,
     ConnectorConfig,
     SinkConfig,
     SourceConfig,
@@ -17,7 +16,6 @@ from connect.config.validation import definitions, document, error_text, unknown
 
 __all__ = [
     "REFUSED",
-    "WITHOUT_EFFECT",
     "Config",
     "ConnectorConfig",
     "ErrorsConfig",

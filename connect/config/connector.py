@@ -67,6 +67,14 @@ class ConnectorConfig(Config):
     header_converter: str | None = setting(
         "Converter of headers; the worker's if not set.", default=None, group="Common"
     )
+    config_action_reload: str = setting(
+        "What the worker does when a value of a config provider expires: `restart` what uses the value, or "
+        "`none` (KIP-297).",
+        default="restart",
+        importance="LOW",
+        group="Common",
+        check=one_of("none", "restart"),
+    )
 
 
 class SourceConfig(PlacementConfig, RateLimitConfig, ErrorsConfig, ConnectorConfig):
@@ -145,8 +153,6 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 """Keys that change which records arrive, with the values that this worker supports."""
 
 
-WITHOUT_EFFECT = frozenset({"config.action.reload"})
-"""Keys of Kafka Connect that are valid for every connector but have no effect here."""
 REFUSED = frozenset(_UNSUPPORTED)
 """Keys of which `refuse_unsupported` accepts only values without effect."""
 

@@ -168,6 +168,7 @@ class DistributedWorker:
             startings=self._startings,
             on_change=lambda: None,
             on_plan=lambda name, configs: self._plans.send(name, configs),
+            on_expired=self._restart_expired,
             note_topic=self._note_topic,
         )
         self.group = WorkerGroup(
@@ -300,6 +301,12 @@ class DistributedWorker:
         self.configs.forget(name)
         self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
+
+    def _restart_expired(self, name: str, number: int) -> None:
+        unit = Unit(name, number)
+        if self.has(unit) and name in self.herder.config.connectors:
+            self.herder.restart(name, [] if unit.is_connector else [number], connector=unit.is_connector)
+            self._reconcile(name)
 
     def _read(self, records: Sequence[ConfigRecord]) -> None:
         """Take records that were read from the config topic."""

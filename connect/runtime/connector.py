@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from connect.herder import ConnectorRun, Runs, TargetState, TaskRun
@@ -26,6 +27,7 @@ from connect.runtime.auto_restart import AutoRestart, RestartPolicy
 from connect.runtime.calls import PluginCalls
 from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.connector_runner import ConnectorRunner
+from connect.runtime.expiries import CONNECTOR, Expiries
 from connect.runtime.stage import Stage
 from connect.runtime.states import State, Status
 from connect.runtime.task import WorkerTask
@@ -63,6 +65,7 @@ class WorkerConnector:
         """The run that failed to start; it is not started again."""
         self._tasks: dict[int, _RunningTask] = {}
         self._restarts: dict[int, AutoRestart] = {}
+        self._expiries = Expiries(checked.name, partial(parts.on_expired, checked.name))
         self._is_plan_due = False
         self._planned_with: Properties | None = None
         """The connector's config at the last plan."""
@@ -181,6 +184,7 @@ class WorkerConnector:
                     self._stepped.set()
             self._settled.set()
             if self._runs.is_empty:
+                self._expiries.close()
                 return
             await self._changed.wait()
 
@@ -254,6 +258,7 @@ class WorkerConnector:
     async def _stop_tasks(self, numbers: Sequence[int]) -> None:
         """Stop tasks, all at the same time. At the connector's end they are kept for the last report."""
         self._stage = Stage(f"stopping {len(numbers)} tasks for connector {self.name}")
+        self._expiries.forget(numbers)
         await asyncio.gather(*(self._tasks[number].task.stop() for number in numbers))
         self._abandoned.add(self._tasks[number].task.calls for number in numbers)
         for number in numbers:
@@ -265,6 +270,7 @@ class WorkerConnector:
 
     async def _stop_connector(self, runner: ConnectorRunner) -> None:
         self._stage = Stage(f"stopping connector {self.name}")
+        self._expiries.forget([CONNECTOR])
         await runner.stop(self._grace_seconds)
         self._abandoned.add([runner.calls])
         self._runner = None
@@ -296,6 +302,8 @@ class WorkerConnector:
             self._fail(e)
             runner.calls.close()
             return
+        finally:
+            self._expiries.note_values(CONNECTOR, run.config, runner.ttl)
         startups.succeeded += 1
         self._runner = runner
         self._is_plan_due = True
@@ -358,6 +366,7 @@ class WorkerConnector:
             self._restarts[number] = AutoRestart(RestartPolicy.of(run.connector_config))
         task = await maker.make(run, self.check_abandoned)
         self._tasks[number] = _RunningTask(run, task)
+        self._expiries.note_values(number, run.connector_config, maker.ttl)
         self._set_target(self._tasks[number], self._runs.tasks.get(number, run))
         task.launch()
 

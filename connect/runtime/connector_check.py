@@ -10,7 +10,6 @@ from typing import Any
 from connect.api.range_sink import RangeSinkTask
 from connect.config import (
     REFUSED,
-    WITHOUT_EFFECT,
     Config,
     ConnectorConfig,
     SinkConfig,
@@ -136,10 +135,8 @@ def _warn_unused(
     of_others = [*_CONVERTERS, *_overrides(role, raw), *checked.plugin.CONFIG.PREFIXES]
     if role == "source":
         of_others += creation_prefixes(raw)
-    kafkas = sorted(REFUSED | WITHOUT_EFFECT)
-    unused = [key for key in raw if key in WITHOUT_EFFECT]
-    unknown = []
-    for key, nearest in unknown_keys(declarations, raw, of_others, kafkas).items():
+    unused, unknown = [], []
+    for key, nearest in unknown_keys(declarations, raw, of_others, sorted(REFUSED)).items():
         if key.startswith(_CLIENTS):
             unused.append(key)
         else:

@@ -32,6 +32,8 @@ class ConnectorRunner:
         self.run = run
         self._providers = providers
         self._resolved: dict[str, str] = {}
+        self.ttl: int | None = None
+        """Milliseconds from the start until a value of the config expires; None if none does."""
         self.calls = PluginCalls(checked.name)
         self._checked = checked
         self._request_plan = request_plan
@@ -52,7 +54,8 @@ class ConnectorRunner:
             connector=self._checked.name,
             request_task_reconfiguration=lambda: _call_soon(loop, self._request_plan),
         )
-        self._resolved = await self.calls.call(self._providers.resolve, self.run.config)
+        resolved = await self.calls.call(self._providers.resolve_expiring, self.run.config)
+        self._resolved, self.ttl = resolved.config, resolved.ttl
         connector: SourceConnector | SinkConnector = await self.calls.call(self._checked.plugin)
         self._connector = connector
         connector.context = context

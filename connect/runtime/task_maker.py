@@ -28,16 +28,20 @@ class TaskMaker:
         self.number = number
         self.calls = PluginCalls(f"{checked.name}-{number}-maker")
         """The calls of config providers and of the plugin's constructor."""
+        self.ttl: int | None = None
+        """Milliseconds until a value of the task's configs expires; None if none does."""
         self._parts = parts
         self._checked = checked
         self._on_change = on_change
 
     async def make(self, run: TaskRun, check_abandoned: Callable[[], None]) -> WorkerTask:
         """Return the task. One that cannot be made is a task that fails with the reason, at its launch."""
-        resolve = self._parts.config.providers.resolve
+        resolve = self._parts.config.providers.resolve_expiring
         try:
-            config = await self.calls.call(resolve, run.config)
-            setting = self._setting(config, await self.calls.call(resolve, run.connector_config))
+            own = await self.calls.call(resolve, run.config)
+            connectors = await self.calls.call(resolve, run.connector_config)
+            self.ttl = min((each.ttl for each in (own, connectors) if each.ttl is not None), default=None)
+            setting = self._setting(own.config, connectors.config)
         except ConfigError as e:  # of a variable
             return UnmadeTask(self._setting({}, {}), e, on_change=self._on_change)
         try:

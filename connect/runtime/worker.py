@@ -97,6 +97,7 @@ class Worker:
             startings=self._startings,
             on_change=self._note_change,
             on_plan=self._take_plan,
+            on_expired=self._restart_expired,
             note_topic=lambda connector, task, topic: self.topics.setdefault(connector, set()).add(topic),
         )
         return self
@@ -285,6 +286,12 @@ class Worker:
 
     def _take_plan(self, name: str, task_configs: Sequence[Properties]) -> None:
         self._apply(self.herder.put_plan(name, task_configs))
+
+    def _restart_expired(self, name: str, number: int) -> None:
+        if name in self.herder.config.connectors:
+            is_task = number >= 0
+            self.herder.restart(name, [number] if is_task else [], connector=not is_task)
+            self._reconcile(name)
 
     def _note_change(self) -> None:
         self._changed.set()

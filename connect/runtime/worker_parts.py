@@ -34,6 +34,8 @@ class WorkerParts:
     on_change: Callable[[], None]
     on_plan: Callable[[str, Sequence[Properties]], None]
     """Called with a connector's name and its task configs after each plan."""
+    on_expired: Callable[[str, int], None]
+    """Called with a connector's name and a task's number, or -1, when a value of its config expires."""
     startings: Startings = field(default_factory=Startings)
     new_source_task: NewSourceTask | None = None
     """Makes source tasks with other stores or with transactions; gets the task's `on_change`, too."""

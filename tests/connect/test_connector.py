@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from connect.api import SourceConnector, SourceRecord, SourceTask
+from connect.config.providers import ConfigData, ConfigProvider
 from connect.errors import ConfigError
 from connect.herder import Herder, TargetState
 from connect.runtime.connector import WorkerConnector
@@ -135,6 +136,7 @@ def parts(harness, herder) -> WorkerParts:
         store=harness.store,
         on_change=lambda: None,
         on_plan=herder.take_plan,
+        on_expired=herder.restart_expired,
     )
 
 
@@ -144,12 +146,18 @@ class Standalone:
     def __init__(self, harness, plugin, monkeypatch, **raw) -> None:
         monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: plugin)
         self.herder = Herder()
+        self.expired = []
         self._parts = parts(harness, self)
         self.checked = check_config(self._parts.config, {"name": "c", "connector.class": "x", **raw})
         self.connector = WorkerConnector(self._parts, self.checked)
 
     def take_plan(self, name, configs) -> None:
         self.write(self.herder.put_plan(name, configs))
+
+    def restart_expired(self, name, number) -> None:
+        self.expired.append(number)
+        self.herder.restart(name, [] if number < 0 else [number], connector=number < 0)
+        self.reconcile()
 
     def write(self, records) -> None:
         if self.herder.read(records):
@@ -345,7 +353,7 @@ def test_keys_without_effect_are_told(harness, monkeypatch, caplog):
     assert [record.getMessage() for record in caplog.records] == [
         "c: not known, and without effect: task.max (tasks.max?), errors.tolerence (errors.tolerance?), "
         "exactly.once.suport (exactly.once.support?), topic.creation.tabels.cleanup.policy",
-        "c: without effect here: config.action.reload, consumer.override.fetch.min.bytes, producer.linger.ms",
+        "c: without effect here: consumer.override.fetch.min.bytes, producer.linger.ms",
     ]
 
 
@@ -445,6 +453,43 @@ async def test_variables_are_looked_up_at_each_start_and_kept_in_what_is_stored(
     with pytest.raises(ConfigError) as caught:
         check_config(alone._parts.config, {"name": "c", "connector.class": "x", "password": variable})
     assert caught.value.key == "password"
+    await alone.connector.close()
+
+
+class Vault(ConfigProvider):
+    """Has one password, which expires at once until it is changed."""
+
+    password, ttl = "old", 0
+
+    def get(self, path, keys):
+        return ConfigData(dict.fromkeys(keys, self.password), self.ttl)
+
+
+@pytest.mark.parametrize("action", [None, "restart", "none"])
+async def test_a_value_that_expires_restarts_the_connector_and_its_tasks_unless_told_otherwise(
+    harness, fake_producer, monkeypatch, action
+):
+    monkeypatch.setattr("connect.runtime.expiries.TTL_MIN_MS", 0)
+    monkeypatch.setattr(Vault, "password", "old")
+    monkeypatch.setattr(Vault, "ttl", 0)
+    harness.worker |= {"config.providers": "v", "config.providers.v.class": f"{__name__}:Vault"}
+    keys = {} if action is None else {"config.action.reload": action}
+    alone = Standalone(harness, Growing, monkeypatch, password="${v:secret:key}", **keys)
+    await alone.start()
+    if action == "none":
+        await alone.restart(0, connector=True)
+        assert alone.expired == []
+    else:
+        await harness.until(lambda: {-1, 0} <= set(alone.expired))
+        monkeypatch.setattr(Vault, "password", "new")
+        monkeypatch.setattr(Vault, "ttl", None)
+        tasks = alone.connector
+        await harness.until(
+            lambda: (
+                Growing.last.config["password"] == "new"
+                and [task.setting.config["password"] for task in tasks.tasks] == ["new"]
+            )
+        )
     await alone.connector.close()
 
 

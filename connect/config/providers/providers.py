@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from connect.config.providers.data import ConfigData, ResolvedConfig
 from connect.config.providers.environment import EnvVarConfigProvider
 from connect.config.providers.files import DirectoryConfigProvider, FileConfigProvider
 from connect.config.providers.provider import ConfigProvider
@@ -37,6 +38,11 @@ class _Variable(NamedTuple):
     key: str
 
 
+class _Value(NamedTuple):
+    text: str | None
+    ttl: int | None
+
+
 class ConfigProviders:
     """Providers by their names in variables."""
 
@@ -56,28 +62,40 @@ class ConfigProviders:
         As in Kafka, a variable stays too if its provider does not have the key. Raises ConfigError, with the
         config's key and the variable, if a provider cannot be read.
         """
+        return self.resolve_expiring(config).config
+
+    def resolve_expiring(self, config: Mapping[str, Any]) -> ResolvedConfig:
+        """Return what `resolve` returns, with the time until its first value expires."""
         resolved: dict[str, Any] = dict(config)
-        looked_up: dict[_Variable, str | None] = {}
+        looked_up: dict[_Variable, _Value] = {}
         for key, value in config.items():
             if isinstance(value, str) and "${" in value:
                 resolved[key] = _VARIABLE.sub(partial(self._value, key, looked_up), value)
-        return resolved
+        ttls = [value.ttl for value in looked_up.values() if value.ttl is not None]
+        return ResolvedConfig(resolved, min(ttls, default=None))
 
-    def _value(self, key: str, looked_up: dict[_Variable, str | None], match: re.Match[str]) -> str:
+    def _value(self, key: str, looked_up: dict[_Variable, _Value], match: re.Match[str]) -> str:
         variable = _Variable(match["provider"], match["path"] or "", match["key"])
         provider = self._providers.get(variable.provider)
         if provider is None:
             return match[0]
         if variable not in looked_up:
             try:
-                looked_up[variable] = provider.get(variable.path, {variable.key}).get(variable.key)
+                looked_up[variable] = _looked_up(provider, variable)
             except ConfigError as e:
                 raise ConfigError(key, match[0], f"{e.value} {e.allowed}") from None
             except Exception as e:
                 # The message of somebody's own provider may hold a secret.
                 raise ConfigError(key, match[0], f"the provider failed: {type(e).__name__}") from None
-        value = looked_up[variable]
+        value = looked_up[variable].text
         return match[0] if value is None else value
+
+
+def _looked_up(provider: ConfigProvider, variable: _Variable) -> _Value:
+    values = provider.get(variable.path, {variable.key})
+    if isinstance(values, ConfigData):
+        return _Value(values.data.get(variable.key), values.ttl)
+    return _Value(values.get(variable.key), None)
 
 
 def _made(name: str, worker: Mapping[str, Any]) -> ConfigProvider:

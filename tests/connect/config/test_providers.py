@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Set
 
 import pytest
 
 from connect.config.providers import (
+    ConfigData,
     ConfigProvider,
     ConfigProviders,
     DirectoryConfigProvider,
@@ -203,3 +205,20 @@ def test_a_workers_own_config_has_the_values(monkeypatch, tmp_path):
     with pytest.raises(ConfigError) as caught:
         WorkerConfig.parse({"offset.flush.interval.ms": "${env:FLUSH}", **env})
     assert str(caught.value) == "offset.flush.interval.ms=${env:FLUSH}: must be a whole number"
+
+
+class Lease(ConfigProvider):
+    """Values that expire after as many milliseconds as their path says."""
+
+    def get(self, path: str, keys: Set[str]) -> ConfigData:
+        return ConfigData(dict.fromkeys(keys, "v"), int(path) if path else None)
+
+
+def test_a_config_is_valid_until_its_first_value_expires():
+    providers = ConfigProviders({"l": Lease({})})
+    assert providers.resolve_expiring({"a": "${l:k}", "b": "b"}).ttl is None
+    resolved = providers.resolve_expiring({"a": "${l:30:k}", "b": "${l:20:k} ${l:k}", "c": "${l:40:k}"})
+    assert resolved.config == {"a": "v", "b": "v v", "c": "v"}
+    assert resolved.ttl == 20
+    with pytest.raises(ConfigError, match="the provider failed: ValueError"):
+        providers.resolve({"a": "${l:-1:k}"})
