@@ -32,6 +32,7 @@ class Target:
     backend: str = ""
     is_quoted: bool = True
     """False if names stand without quotes in SQL, so that PostgreSQL ignores their case."""
+    is_view: bool = False
 
     def columns(self, names: Iterable[str]) -> dict[str, sa.Column[Any]]:
         """Return the columns that these names of fields mean; a name without a column is left out.
@@ -55,14 +56,33 @@ class Targets:
     def ready(self, layout: Layout) -> Target:
         """Return the layout's table with all its columns, created or extended if the config allows it.
 
-        Raises ConnectError if the table or a column does not exist and must not be made.
+        Raises ConnectError if the table or a column does not exist and must not be made, and for an upsert
+        into a table without a unique key of the layout's key columns.
         """
         target = self._targets.get(layout.table)
         if target is None:
             target = self._targets[layout.table] = self._open(layout)
         if missing := _missing(layout, target):
             target = self._targets[layout.table] = self._evolve(layout, target, missing)
+        if self._config.insert_mode == "upsert" and not layout.is_delete:
+            self._check_key(layout, target)
         return target
+
+    def _check_key(self, layout: Layout, target: Target) -> None:
+        """Raise ConnectError if the database could not tell by the key which row an upsert updates.
+
+        MariaDB would insert each row once more, and PostgreSQL and SQLite would refuse every batch.
+        """
+        if target.is_view:
+            return  # the keys of the tables below it decide
+        key = {column.name for column in target.columns(layout.keys).values()}
+        if key not in unique_keys(target.table):
+            columns = ", ".join(sorted(key))
+            raise ConnectError(
+                f"the table {TableName.parsed(layout.table)} has no primary key or unique index of exactly "
+                f"{columns}, which insert.mode=upsert needs: create one, or set pk.fields to the columns "
+                "of one"
+            )
 
     def _open(self, layout: Layout) -> Target:
         name = TableName.parsed(layout.table)
@@ -137,7 +157,7 @@ class Targets:
         except sa.exc.NoSuchTableError:
             return None
         is_quoted = self._config.quote_sql_identifiers == "always"
-        target = Target(table, backend=connection.dialect.name, is_quoted=is_quoted)
+        target = Target(table, backend=connection.dialect.name, is_quoted=is_quoted, is_view=is_view)
         if connection.dialect.name == "postgresql":
             full = name_as_value(connection.dialect, table)
             rows = connection.execute(
@@ -167,6 +187,22 @@ class Targets:
             autoincrement=False,
             server_default=None if default is None else _default(shape.default),
         )
+
+
+def unique_keys(table: sa.Table) -> list[set[str]]:
+    """Return the columns of each unique key of a reflected table, the primary key's first.
+
+    An index of some rows only, of an expression, or of the beginnings of texts is no key of the table.
+    """
+    keys = [{column.name for column in table.primary_key.columns}]
+    for constraint in table.constraints:
+        if isinstance(constraint, sa.UniqueConstraint):
+            keys.append({column.name for column in constraint.columns})
+    for index in table.indexes:
+        is_whole = not any(option.endswith(("_where", "_length")) for option in index.dialect_kwargs)
+        if index.unique and is_whole and len(index.expressions) == len(index.columns):
+            keys.append({column.name for column in index.columns})
+    return keys
 
 
 def _missing(layout: Layout, target: Target) -> list[str]:
