@@ -87,6 +87,7 @@ class GroupCheckpoints:
         if chosen != self._groups:
             log.info("%s: checkpoints of %d groups", self._settings.name, len(chosen))
         self._groups = chosen
+        self.latency.keep_groups(chosen)
 
     async def emit(self) -> None:
         """Write the checkpoints that are new for the groups' committed offsets."""
@@ -100,6 +101,7 @@ class GroupCheckpoints:
                     log.warning("%s: no offsets of group %s: %s", self._settings.name, group, e)
                     continue
                 checkpoints = translated(group, committed, self._store.translate, self._remote_topic)
+                self.latency.keep_partitions(group, [each.topic_partition for each in checkpoints])
                 await self._write(self._latest.new(checkpoints))
 
     async def sync_offsets(self) -> None:
