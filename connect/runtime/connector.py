@@ -186,6 +186,7 @@ class WorkerConnector:
             if self._runs.is_empty:
                 self._expiries.close()
                 return
+            self._expiries.begin()
             await self._changed.wait()
 
     def _next_step(self) -> Coroutine[Any, Any, None] | None:
