@@ -16,7 +16,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from connect.herder import ConnectorRun, Runs, TargetState, TaskRun
@@ -65,11 +64,11 @@ class WorkerConnector:
         """The run that failed to start; it is not started again."""
         self._tasks: dict[int, _RunningTask] = {}
         self._restarts: dict[int, AutoRestart] = {}
-        self._expiries = Expiries(checked.name, partial(parts.on_expired, checked.name))
         self._is_plan_due = False
         self._planned_with: Properties | None = None
         """The connector's config at the last plan."""
         self._changed = asyncio.Event()
+        self._expiries = Expiries(checked.name, self._changed.set)
         self._settled = asyncio.Event()
         self._stepped = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -186,7 +185,9 @@ class WorkerConnector:
             if self._runs.is_empty:
                 self._expiries.close()
                 return
-            self._expiries.begin()
+            # Not earlier: a plan that takes longer than a value is valid would keep tasks from starting.
+            for number in self._expiries.take_due():
+                self._parts.on_expired(self.name, number)
             await self._changed.wait()
 
     def _next_step(self) -> Coroutine[Any, Any, None] | None:

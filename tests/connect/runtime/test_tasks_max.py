@@ -1,6 +1,7 @@
 """`tasks.max.enforce` (KIP-1004): the parts of Kafka's testTasksMaxEnforcement."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,7 +54,7 @@ async def test_committed_tasks_that_are_too_many(harness, monkeypatch, is_enforc
     """A worker that was upgraded finds them in the config topic."""
     monkeypatch.setattr("connect.runtime.connector_check.connector_class", lambda name: Growing)
     raw = {"name": "c", "connector.class": "x", "tasks.max.enforce": is_enforced}
-    own = parts(harness, type("Plans", (), {"take_plan": staticmethod(lambda name, configs: None)}))
+    own = parts(harness, SimpleNamespace(take_plan=lambda name, configs: None, restart_expired=None))
     maker = TaskMaker(own, check_config(own.config, raw), 0, lambda: None)
     task = await maker.make(TaskRun(raw, raw, TargetState.STARTED, 0, 2), lambda: None)
     maker.calls.close()
