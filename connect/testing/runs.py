@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from connect.api.batch_source import BatchSourceTask
 from connect.api.columnar_sink import ColumnarSinkTask
@@ -217,10 +217,10 @@ class SourceRun:
         store.offsets[key] = self._offsets.encode(record.source_offset)
         return store
 
-    def again(self) -> SourceRun:
+    def again(self) -> Self:
         """Stop, and return a new run that starts from the committed offsets, as after a restart."""
         self.stop()
-        return SourceRun(self._connector, self._config, store=self.store, **self._arguments)
+        return type(self)(self._connector, self._config, store=self.store, **self._arguments)
 
 
 class SinkRun:

@@ -40,6 +40,8 @@ class SourceConformance:
     connector: ClassVar[type[SourceConnector]]
     poll_max: ClassVar[int | None] = None
     """The most records that one `poll` may return; None skips the test of that bound."""
+    run_class: ClassVar[type[SourceRun]] = SourceRun
+    """How the suite runs the source: a subclass may poll again while records are still to come."""
     blocks: ClassVar[bool] = True
     """True if `poll` waits while there is nothing to read; the suite stops a waiting poll then."""
 
@@ -71,7 +73,7 @@ class SourceConformance:
         """Reading from the start gives each record once, whatever the number of tasks."""
         self.add(folder, range(20))
         for tasks in (1, _TASKS):
-            run = SourceRun(self.connector, self.config(folder), name=f"of{tasks}", max_tasks=tasks)
+            run = self.run_class(self.connector, self.config(folder), name=f"of{tasks}", max_tasks=tasks)
             assert len(run.task_configs) <= tasks, f"{len(run.task_configs)} tasks, tasks.max is {tasks}"
             numbers = self._numbers(run)
             run.stop()
@@ -80,7 +82,7 @@ class SourceConformance:
     def test_a_restart_resumes_behind_the_committed_offsets(self, folder: Path) -> None:
         """After a commit and a restart nothing is read twice, and what came meanwhile is read."""
         self.add(folder, range(10))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         first = self._numbers(run)
         run.commit()
         self.add(folder, range(10, 15))
@@ -95,7 +97,7 @@ class SourceConformance:
     def test_a_crash_loses_nothing(self, folder: Path) -> None:
         """Records whose offsets were not committed are read again after a restart."""
         self.add(folder, range(10))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         assert self._numbers(run), "nothing was read"
         again = run.again()
         numbers = self._numbers(again)
@@ -111,7 +113,7 @@ class SourceConformance:
         if not self.connector().exactly_once_support(self.config(folder)):
             return
         self.add(folder, range(25))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         numbers: list[int] = []
         while run.poll():
             run = run.again()
@@ -123,7 +125,7 @@ class SourceConformance:
     def test_each_offset_is_a_place_to_resume_from(self, folder: Path) -> None:
         """From the offset of each record, all later records are read, and none before it twice."""
         self.add(folder, range(6))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         records = self._read(run)
         run.stop()
         places = [i for i, record in enumerate(records) if record.source_offset is not None]
@@ -133,7 +135,7 @@ class SourceConformance:
             later = {
                 self.number(r) for r in records[place + 1 :] if r.source_partition == at.source_partition
             }
-            resumed = SourceRun(self.connector, self.config(folder), store=run.store_at(at))
+            resumed = self.run_class(self.connector, self.config(folder), store=run.store_at(at))
             numbers = self._numbers(resumed)
             resumed.stop()
             assert self.number(at) not in numbers, f"{at.source_offset} reads its own record again"
@@ -142,7 +144,7 @@ class SourceConformance:
     def test_offsets_are_json(self, folder: Path) -> None:
         """Source partitions and offsets are dicts of JSON values, as the worker stores them."""
         self.add(folder, range(3))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         for record in self._read(run):
             for document in (record.source_partition, record.source_offset):
                 if document is not None:
@@ -154,7 +156,7 @@ class SourceConformance:
     def test_values_fit_their_schemas(self, folder: Path) -> None:
         """Each key and value fits the schema beside it."""
         self.add(folder, range(3))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         for record in self._read(run):
             for schema, value in ((record.key_schema, record.key), (record.value_schema, record.value)):
                 if schema is not None:
@@ -166,7 +168,7 @@ class SourceConformance:
         if self.poll_max is None:
             pytest.skip("poll_max is not set: say how many records a poll may return")
         self.add(folder, range(2 * self.poll_max + 1))
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         longest = 0
         while records := run.poll():
             longest = max(longest, len(records))
@@ -177,11 +179,11 @@ class SourceConformance:
         """A config that cannot work raises ConfigError before a task starts."""
         for config in self.invalid_configs(folder):
             with pytest.raises(ConfigError):
-                SourceRun(self.connector, config).stop()
+                self.run_class(self.connector, config).stop()
 
     def test_stop_ends_a_poll(self, folder: Path) -> None:
         """`stop` from another thread makes a blocking poll return."""
-        run = SourceRun(self.connector, self.config(folder))
+        run = self.run_class(self.connector, self.config(folder))
         self._numbers(run)
         if not self.blocks or run.tasks[0].context.is_finished:
             run.stop()
@@ -192,8 +194,8 @@ class SourceConformance:
         """A stopped connector leaves no thread behind, and may be stopped before its first poll."""
         self.add(folder, range(3))
         before = set(threading.enumerate())
-        SourceRun(self.connector, self.config(folder)).stop()
-        run = SourceRun(self.connector, self.config(folder))
+        self.run_class(self.connector, self.config(folder)).stop()
+        run = self.run_class(self.connector, self.config(folder))
         self._numbers(run)
         run.stop()
         assert_no_threads_since(before)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ INTEGER_DIGITS_MAX = 18
 _SCALE_UNKNOWN = 127
 """The scale of a NUMERIC column without one, as Confluent's connector has it."""
 _SCALE_LOW = -84
+_SINGLE = struct.Struct("<f")
 _EXACT = decimal.Context(prec=2000)
 CONVERSION_ERRORS = (TypeError, ValueError, ArithmeticError, AttributeError, DataError)
 """Errors of conversions: the value is at fault."""
@@ -54,10 +56,13 @@ def column(
     if shape is None:
         return Column(name, sa.cast(element, sa.Text).label(name), schema.string(optional=optional), None)
     field, convert = shape
+    expression = element
+    if isinstance(element.type, mysql.FLOAT):  # MariaDB sends six digits of a FLOAT, but all of a DOUBLE
+        expression = (element + sa.literal_column("0e0")).label(name)
     if optional:
         field = field.as_optional()
         convert = _null_or(convert)
-    return Column(name, element, field, convert)
+    return Column(name, expression, field, convert)
 
 
 def _null_or(convert: Convert | None) -> Convert | None:
@@ -77,8 +82,10 @@ def _shape(
         return _integer(kind), None
     if isinstance(kind, sa.Boolean):
         return schema.boolean(), _truth
+    if isinstance(kind, mysql.FLOAT):
+        return schema.float32(), _short_single
     if isinstance(kind, sa.Float):
-        is_single = isinstance(kind, (sa.REAL, mysql.FLOAT)) and not isinstance(kind, sa.DOUBLE)
+        is_single = isinstance(kind, sa.REAL) and not isinstance(kind, sa.DOUBLE)
         return (schema.float32() if is_single else schema.float64()), float
     if isinstance(kind, sa.Numeric):
         return _numeric(kind, mapping)
@@ -104,6 +111,16 @@ def _array(
     item, convert = shape
     convert = _null_or(convert)
     return schema.array(item.as_optional()), None if convert is None else lambda v: [convert(i) for i in v]
+
+
+def _short_single(value: float) -> float:
+    """Return the number of the fewest digits, six at least, that is the same number of 32 bits.
+
+    PostgreSQL's text of a REAL is that number, too: 0.1, not 0.10000000149011612.
+    """
+    exact = _SINGLE.pack(value)
+    numbers = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next(number for number in numbers if _SINGLE.pack(number) == exact)
 
 
 def _bits(value: Any) -> int:

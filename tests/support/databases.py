@@ -140,6 +140,8 @@ def mariadb() -> Iterator[Server | None]:
         command = [daemon, *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder}/socket"]
         command += [
             "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-flush-method=nosync",
+            "--sync-frm=0",
             "--innodb-buffer-pool-size=32M",
             "--skip-name-resolve",
         ]

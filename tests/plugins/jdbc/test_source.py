@@ -153,13 +153,23 @@ def test_a_query_is_read(database, start):
     assert records[0].value_schema.fields["n"].type in (Type.INT32, Type.INT64)
 
 
+def test_numbers_of_32_bits_in_a_query_are_exact(server_database, start):
+    kind = "FLOAT" if server_database.kind == "mariadb" else "REAL"
+    query = f"SELECT CAST(x AS {kind}) AS x FROM (SELECT 1.2345678 AS x UNION ALL SELECT 0.1) AS y"
+    more = config(server_database, "", mode="bulk", query=query)
+    del more["table.whitelist"]
+    first, second = start(JdbcSource, more).poll()
+    assert (first.value, second.value) == ({"x": 1.2345678}, {"x": 0.1})
+    assert first.value_schema.fields["x"] == schema.float32(**NULL)
+
+
 TYPES = {
     "postgresql": {
         "a SMALLINT NOT NULL": ("1", 1, schema.int16()),
         "b INTEGER": ("2", 2, schema.int32(**NULL)),
         "c BIGINT": ("9007199254740993", 9007199254740993, schema.int64(**NULL)),
         "d NUMERIC(20, 4)": ("1234567890123456.5", Decimal("1234567890123456.5"), schema.decimal_(4, **NULL)),
-        "e REAL": ("1.5", 1.5, schema.float32(**NULL)),
+        "e REAL": ("1.2345678", 1.2345678, schema.float32(**NULL)),
         "f DOUBLE PRECISION": ("0.1", 0.1, schema.float64(**NULL)),
         "g BOOLEAN": ("true", True, schema.boolean(**NULL)),
         "h VARCHAR(10)": ("'é'", "é", schema.string(**NULL)),
@@ -186,7 +196,9 @@ TYPES = {
         "b INT UNSIGNED": ("4294967295", 4294967295, schema.int64(**NULL)),
         "c BIGINT": ("9007199254740993", 9007199254740993, schema.int64(**NULL)),
         "d DECIMAL(20, 4)": ("1234567890123456.5", Decimal("1234567890123456.5"), schema.decimal_(4, **NULL)),
-        "e FLOAT": ("1.5", 1.5, schema.float32(**NULL)),
+        "e FLOAT": ("1.2345678", 1.2345678, schema.float32(**NULL)),
+        "e2 FLOAT": ("16777215", 16777215.0, schema.float32(**NULL)),
+        "e3 FLOAT": ("-0.1", -0.1, schema.float32(**NULL)),
         "f DOUBLE": ("0.1", 0.1, schema.float64(**NULL)),
         "h VARCHAR(10)": ("'é'", "é", schema.string(**NULL)),
         "i BLOB": ("x'00ff'", b"\x00\xff", schema.bytes_(**NULL)),
