@@ -5,6 +5,7 @@ Whether topics are equal, and by the settings of a flow its checkpoints, transla
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from millstream.terminal.command import local_command, run_loop
 from millstream.terminal.session import Local
 from millstream.terminal.status import NotFound, Unhealthy
 from mirror.cli import app
+from mirror.verify.comparison import ComparedBy
 
 __all__ = ["app"]
 
@@ -22,6 +24,19 @@ Flow = Annotated[
     str | None,
     typer.Option("--flow", metavar="SOURCE->TARGET", help="The flow, if CONFIG enables several."),
 ]
+
+
+class Compare(StrEnum):
+    """How topics are compared."""
+
+    AUTO = "auto"
+    RECORDS = "records"
+    LATEST = "latest"
+
+    @property
+    def by(self) -> ComparedBy | None:
+        """The chosen way, None if the topics' `cleanup.policy` decides."""
+        return None if self is Compare.AUTO else ComparedBy(self.value)
 
 
 @local_command(app)
@@ -51,18 +66,33 @@ def verify(
             "--target-config", metavar="FILE", help="The same for the target, if it is another file."
         ),
     ] = None,
+    compare: Annotated[
+        Compare,
+        typer.Option(
+            "--compare",
+            help="All records in order, or the latest value of each key. auto: latest for compacted topics.",
+        ),
+    ] = Compare.AUTO,
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            "--rate", metavar="BYTES", min=1, help="Bytes a second to read, of both clusters together."
+        ),
+    ] = None,
 ) -> None:
-    """Compare topics by digest over key, value, headers and timestamp; the exit status is 7 if any differ."""
+    """Compare topics by digest over key, value, headers and timestamp.
+
+    The exit status is 7 if any differ, else 6 if something could not be read.
+    """
     from kafka_client import Client
     from kafka_client.properties import read_command_config
-    from millstream.commands.mirror.verify import compare_topics, pair
+    from millstream.commands.mirror.verify import compare_topics, fail_unless_equal, pair
 
     ours = read_command_config(command_config)
     theirs = ours if target_config is None else read_command_config(target_config)
     pairs = [pair(name, alias) for name in topic]
-    different = run_loop(compare_topics(local, Client(source, **ours), Client(target, **theirs), pairs))
-    if different:
-        raise Unhealthy(f"different: {', '.join(different)}")
+    clients = Client(source, **ours), Client(target, **theirs)
+    fail_unless_equal(local, run_loop(compare_topics(local, *clients, pairs, compare.by, rate)))
 
 
 @local_command(app)

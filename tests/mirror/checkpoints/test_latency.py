@@ -1,4 +1,4 @@
-"""What the latencies of checkpoints remember."""
+"""Latencies of checkpoints are kept for groups and offsets that exist."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from kafka_client.records import Record
-from mirror.digest import RANGE, PartitionDigest, first_different_range
+from mirror.verify.digest import RANGE, PartitionDigest, first_different_range
 
 
 def records(count: int) -> list[Record]:
