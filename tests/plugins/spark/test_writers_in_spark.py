@@ -28,7 +28,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Written:
-    """What the program printed, and the log that it wrote to."""
+    """The outcomes that the program printed, and the log that it wrote to."""
 
     outcomes: dict[str, str]
     bootstrap: str

@@ -1,7 +1,7 @@
-"""A program that writes topics by batches and streams in one Spark session; prints an outcome per case as JSON.
+"""A program that writes topics by batches and streams in one Spark session; prints each outcome as JSON.
 
-The cases of batches are those of Spark's KafkaSinkSuite. The queries copy the topic `in` to a topic of theirs,
-a query's folder is its checkpoint.
+The cases of batches are those of Spark's KafkaSinkSuite. Each query copies the topic `in` to a topic of its
+own; the query's folder is its checkpoint.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -110,9 +111,10 @@ class Queries:
 def run_queries(queries: Queries) -> None:
     """Repeat batches, fail midway, start again, and be overtaken."""
     for topic, exactly_once in (("once", "true"), ("twice", "false")):
-        report(f"{topic}: first run", lambda: queries.run(topic, exactly_once=exactly_once))
+        run = partial(queries.run, topic, exactly_once=exactly_once)
+        report(f"{topic}: first run", run)
         queries.forget_batch(topic, 0)
-        report(f"{topic}: repeated", lambda: queries.run(topic, exactly_once=exactly_once))
+        report(f"{topic}: repeated", run)
     report("failed: midway", lambda: queries.run("failed", FAILS_AT_B))
     report("failed: repeated", lambda: queries.run("failed"))
     Log(queries.bootstrap).produce("in", 0, [(0, None, b"c", ())])
