@@ -1,7 +1,7 @@
 """A program that writes topics by batches and streams in one Spark session; prints each outcome as JSON.
 
-The cases of batches are those of Spark's KafkaSinkSuite. Each query copies the topic `in` to a topic of its
-own; the query's folder is its checkpoint.
+The cases of batches are those of Spark's KafkaSinkSuite. Each query but one copies the topic `in` to a topic
+of its own.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import asyncio
 import json
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from kafka_client import Client
 from kafka_client.errors import TransactionError
@@ -33,7 +35,7 @@ FAILS_AT_B = f"{VALUE}, CASE WHEN CAST(value AS STRING) = 'b' THEN -1 END AS par
 
 
 def main(bootstrap: str, folder: str) -> None:
-    """Run all cases. Topics exist; `in` has the values a and b."""
+    """Run all cases. Topics exist; `in` has the values a and b, `counted` has five."""
     with tempfile.TemporaryDirectory() as own:
         session = build_session(SparkSettings(), Path(own))
         write_batches(session, bootstrap)
@@ -45,7 +47,7 @@ def report(case: str, work: Callable[[], object]) -> None:
     """Print what became of a case: "done", or Spark's message."""
     try:
         work()
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         print(json.dumps([case, str(error)]), flush=True)
     else:
         print(json.dumps([case, "done"]), flush=True)
@@ -72,30 +74,31 @@ def write_batches(session: SparkSession, bootstrap: str) -> None:
 
 
 class Queries:
-    """Queries that copy `in`, one micro-batch a run."""
+    """Queries of one micro-batch or more; a query's checkpoint is in a folder of its topic's name."""
 
     def __init__(self, session: SparkSession, bootstrap: str, folder: Path) -> None:
-        self._session = session
+        self.session = session
         self.bootstrap = bootstrap
         self._folder = folder
+        self._servers = {"kafka.bootstrap.servers": bootstrap}
 
-    def run(self, topic: str, columns: str = VALUE, exactly_once: str = "true") -> None:
-        """Run the query of the topic until it has copied everything."""
-        servers = {"kafka.bootstrap.servers": self.bootstrap}
-        rows: DataFrame = (
-            self._session.readStream.format("millstream")
-            .options(**servers, subscribe="in", startingOffsets="earliest")
-            .load()
-        )
-        query = (
-            rows.selectExpr(*columns.split(", "))
-            .writeStream.format("millstream")
-            .options(**servers, topic=topic, exactlyOnce=exactly_once)
-            .option("checkpointLocation", str(self._folder / topic))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+    def copy(self, topic: str, columns: str = VALUE, exactly_once: str = "true") -> StreamingQuery:
+        """Start to copy what is left of `in` to the topic."""
+        rows = self._read("in").selectExpr(*columns.split(", ")).writeStream.format("millstream")
+        return self._start(rows.options(**self._servers, topic=topic, exactlyOnce=exactly_once), topic)
+
+    def count(self, topic: str) -> StreamingQuery:
+        """Start to read what is left of the topic, two records a batch; progress is committed as a group."""
+        rows = self._read(topic, maxOffsetsPerTrigger="2", groupId=topic)
+        return self._start(rows.writeStream.format("noop"), topic)
+
+    def _read(self, topic: str, **options: str) -> DataFrame:
+        read = self.session.readStream.format("millstream").options(**self._servers, subscribe=topic)
+        return read.options(startingOffsets="earliest", **options).load()
+
+    def _start(self, rows: DataStreamWriter, topic: str) -> StreamingQuery:
+        checkpoint = str(self._folder / topic)
+        return rows.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
     def forget_batch(self, topic: str, batch_id: int) -> None:
         """Have the query repeat a batch, as if the driver had died before its checkpoint had the commit."""
@@ -109,29 +112,66 @@ class Queries:
 
 
 def run_queries(queries: Queries) -> None:
-    """Repeat batches, fail midway, start again, and be overtaken."""
-    for topic, exactly_once in (("once", "true"), ("twice", "false")):
-        run = partial(queries.run, topic, exactly_once=exactly_once)
-        report(f"{topic}: first run", run)
-        queries.forget_batch(topic, 0)
-        report(f"{topic}: repeated", run)
-    report("failed: midway", lambda: queries.run("failed", FAILS_AT_B))
-    report("failed: repeated", lambda: queries.run("failed"))
+    """Repeat batches, fail midway, start again, and be overtaken; queries of one round run together."""
+    counting = queries.count("counted")
+    end_all(
+        {
+            "once: first run": queries.copy("once"),
+            "twice: first run": queries.copy("twice", exactly_once="false"),
+            "failed: midway": queries.copy("failed", FAILS_AT_B),
+            "counted: first run": counting,
+        }
+    )
+    print_rows("counted: rows", counting)
+    queries.forget_batch("once", 0)
+    queries.forget_batch("twice", 0)
+    counting = queries.count("counted")
+    end_all(
+        {
+            "once: repeated": queries.copy("once"),
+            "twice: repeated": queries.copy("twice", exactly_once="false"),
+            "failed: repeated": queries.copy("failed"),
+            "counted: started again": counting,
+        }
+    )
+    print_rows("counted: rows left", counting)
     Log(queries.bootstrap).produce("in", 0, [(0, None, b"c", ())])
-    report("once: started again", lambda: queries.run("once"))
+    in_new_thread(lambda: report("thread", lambda: queries.copy("once")))
+    in_new_thread(lambda: start_again(queries))
     overtake_zombie(queries)
 
 
-def overtake_zombie(queries: Queries) -> None:
-    """Let a task of the query's next batch go on after the query has written the batch; print its outcome.
+def end_all(running: dict[str, StreamingQuery]) -> None:
+    """Wait for the queries' ends, and print what became of each."""
+    for case, query in running.items():
+        report(case, query.awaitTermination)
 
-    The query starts in this thread: in a new one Spark does not find sources in Python for a stream's writes.
-    """
+
+def print_rows(case: str, query: StreamingQuery) -> None:
+    """Print how many rows the query has read."""
+    print(json.dumps([case, str(sum(each.numInputRows for each in query.recentProgress))]), flush=True)
+
+
+def in_new_thread(work: Callable[[], None]) -> None:
+    """Do the work in a thread of its own, as a program that runs several queries may."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def start_again(queries: Queries) -> None:
+    """Start a query in a thread that Spark knows no session of, as docs/spark.md says."""
+    queries.session.createDataFrame([], "nothing INT")
+    report("once: started again", lambda: queries.copy("once").awaitTermination())
+
+
+def overtake_zombie(queries: Queries) -> None:
+    """Let a task of the query's next batch go on after the query has written the batch; print its outcome."""
     task = BatchTask(query_id=queries.query_id("failed"), batch_id=1, task=0)
     with asyncio.Runner() as runner:
         client = Client(queries.bootstrap)
         zombie = runner.run(begin(client, task))
-        report("failed: overtakes a zombie", lambda: queries.run("failed"))
+        report("failed: overtakes a zombie", lambda: queries.copy("failed").awaitTermination())
         print(json.dumps(["zombie", runner.run(end(client, zombie))]), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""`write` and `writeStream` of `format("millstream")` in a real Spark: one session for all cases."""
+"""Writes and streams of `format("millstream")` in a real Spark: one session for all cases."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from kafka_client import Admin, Client, TopicPartition
 from plugins.spark.arrow import read_arrow
 from plugins.spark.environment import java_found, worker_environment
 from plugins.spark.options import parse_options
 from plugins.spark.ranges import resolve_ranges
 from tests.plugins.spark.log import Log
-from tests.support.logd_process import LogdProcess
 
 pytestmark = [
     pytest.mark.skipif(not java_found(), reason="Spark needs Java: none on the path, no JAVA_HOME"),
@@ -52,23 +51,22 @@ class Written:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
-    folder = tmp_path_factory.mktemp("writers")
-    with LogdProcess(folder / "logd") as logd:
-        log = Log(logd.bootstrap)
-        log.create("batch", 2)
-        for topic in ("in", "once", "twice", "failed"):
-            log.create(topic)
-        log.produce("in", 0, [(0, None, b"a", ()), (0, None, b"b", ())])
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.plugins.spark.write_program", logd.bootstrap, str(folder)],
-            env={**os.environ, **worker_environment()},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-        )
-        assert done.returncode == 0, done.stderr
-        yield Written(dict(json.loads(line) for line in done.stdout.splitlines()), logd.bootstrap)
+def written(log: Log, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    log.create("batch", 2)
+    for topic in ("in", "once", "twice", "failed", "counted"):
+        log.create(topic)
+    log.produce("in", 0, [(0, None, b"a", ()), (0, None, b"b", ())])
+    log.produce("counted", 0, *([(0, None, b"%d" % i, ())] for i in range(5)))
+    program = [sys.executable, "-m", "tests.plugins.spark.query_program"]
+    done = subprocess.run(
+        [*program, log.bootstrap, str(tmp_path_factory.mktemp("queries"))],
+        env={**os.environ, **worker_environment()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return Written(dict(json.loads(line) for line in done.stdout.splitlines()), log.bootstrap)
 
 
 def test_a_batch_writes_every_column_and_the_option_goes_before_the_topic_column(written: Written) -> None:
@@ -115,3 +113,20 @@ def test_a_task_that_fails_midway_leaves_nothing_and_a_zombie_cannot_commit(writ
     assert written.outcomes["failed: overtakes a zombie"] == "done"
     assert written.outcomes["zombie"] == "ProducerFenced"
     assert written.values("failed") == [b"a", b"b", b"c"]
+
+
+def test_a_stream_reads_everything_once_and_commits_its_progress(written: Written) -> None:
+    assert (written.outcomes["counted: rows"], written.outcomes["counted: rows left"]) == ("5", "0")
+
+    async def committed() -> dict[TopicPartition, int]:
+        async with Client(written.bootstrap) as client:
+            listed = await Admin(client).list_group_offsets("counted")
+            return {tp: position.offset for tp, position in listed.items()}
+
+    assert asyncio.run(committed()) == {TopicPartition("counted", 0): 5}
+
+
+def test_a_new_thread_finds_the_source_once_it_has_a_session(written: Written) -> None:
+    """Spark looks sources in Python up by the thread's session, which a new thread does not have."""
+    assert "DATA_SOURCE_NOT_FOUND" in written.outcomes["thread"]
+    assert written.outcomes["once: started again"] == "done"
