@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_client.errors import AuthenticationFailed, ConnectionClosed
-from kafka_client.security.context import make_context
 from kafka_client.security.secret import Secret
 from kafka_client.security.tls import TlsSettings
 from kafka_client.security.token import Token
-
-if TYPE_CHECKING:
-    import urllib.error
-    import urllib.request
-
-TIMEOUT_SECONDS = 10.0
-MAX_ANSWER_BYTES = 1_048_576
+from kafka_client.security.web_request import HttpFailed, HttpStatus, Untrusted, request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,45 +45,29 @@ class ClientCredentials:
         return Token(value=token.value, expires_at=expires_at, extensions=dict(self.extensions))
 
     def _ask(self) -> Any:
-        # Imported on use: HTTP is slow to import, and most clients use no endpoint.
-        import http.client
-        import urllib.error
-        import urllib.parse
-        import urllib.request
+        import urllib.parse  # on use, as most clients ask no endpoint
 
         who = ":".join(
             urllib.parse.quote(part, safe="") for part in (self.client_id, self.client_secret.reveal())
         )
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
-        request = urllib.request.Request(
-            self.url,
-            urllib.parse.urlencode(form).encode(),
-            {
-                "Authorization": "Basic " + base64.b64encode(who.encode()).decode(),
-                "Accept": "application/json",
-            },
-        )
-        context = ssl.create_default_context() if self.tls is None else make_context(self.tls)
-        # A redirect would send the secret to another server.
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _no_redirect())
+        headers = {
+            "Authorization": "Basic " + base64.b64encode(who.encode()).decode(),
+            "Accept": "application/json",
+        }
+        body = urllib.parse.urlencode(form).encode()
         try:
-            with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-                return json.loads(answer.read(MAX_ANSWER_BYTES))
-        except urllib.error.HTTPError as error:
-            with error:
-                if error.code >= 500 or error.code == 429:
-                    raise self._away(f"it answers HTTP {error.code}") from None
-                raise self._refused(f"HTTP {error.code}{_reason(error)}") from None
-        except ValueError:
+            return json.loads(request(self.url, body=body, headers=headers, tls=self.tls))
+        except HttpStatus as error:
+            if error.code >= 500 or error.code == 429:
+                raise self._away(str(error)) from None
+            raise self._refused(f"HTTP {error.code}{_reason(error.body)}") from None
+        except Untrusted as error:
+            raise self._refused(str(error)) from None
+        except HttpFailed as error:
+            raise self._away(str(error)) from None
+        except (ValueError, RecursionError):
             raise self._refused("its answer is not JSON") from None
-        except urllib.error.URLError as error:
-            if isinstance(error.reason, ssl.SSLCertVerificationError):
-                raise self._refused(
-                    f"its certificate is not trusted: {error.reason.verify_message}"
-                ) from None
-            raise self._away(str(error.reason)) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise self._away(str(error) or type(error).__name__) from None
 
     def _refused(self, why: str) -> AuthenticationFailed:
         return AuthenticationFailed(
@@ -102,24 +78,11 @@ class ClientCredentials:
         return ConnectionClosed(f"no token from {self.url} for client {self.client_id!r}: {why}")
 
 
-def _no_redirect() -> urllib.request.HTTPRedirectHandler:
-    import urllib.request
-
-    class NoRedirect(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *args: Any) -> None:
-            return None
-
-    return NoRedirect()
-
-
-def _reason(error: urllib.error.HTTPError) -> str:
+def _reason(body: bytes) -> str:
     """Return the error's code and description as in RFC 6749, 5.2; empty without one."""
-    from http.client import HTTPException
-
     try:
-        body = json.loads(error.read(MAX_ANSWER_BYTES))
-        return f", {body['error']}" + (
-            f": {body['error_description']}" if "error_description" in body else ""
-        )
-    except (ValueError, KeyError, TypeError, OSError, HTTPException):
+        answer = json.loads(body)
+        described = f": {answer['error_description']}" if "error_description" in answer else ""
+        return f", {answer['error']}{described}"
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""

@@ -1,6 +1,7 @@
 """The broker's security keys: which ones have an effect, and for which listener.
 
     listener.name.NAME.MECHANISM.sasl.jaas.config     the users of one mechanism, on one listener
+    listener.name.NAME.oauthbearer.KEY                KEY of OAUTHBEARER for one listener
     listener.name.NAME.KEY                            KEY for one listener
     KEY                                               KEY for all listeners
 
@@ -24,8 +25,26 @@ _SSL = """
     ssl.truststore.location ssl.truststore.type ssl.truststore.password ssl.truststore.certificates
     ssl.principal.mapping.rules ssl.endpoint.identification.algorithm
 """
-SECURITY_KEYS = frozenset((*_SSL.split(), "sasl.enabled.mechanisms"))
-
+_OAUTH = """
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.allow.unverified.audience
+    sasl.oauthbearer.expected.issuer sasl.oauthbearer.allow.unverified.issuer
+    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+"""
+OAUTH_PREFIX = "oauthbearer."
+OAUTH_JAAS_KEY = "oauthbearer.sasl.jaas.config"
+SECURITY_KEYS = frozenset((*_SSL.split(), *_OAUTH.split(), "sasl.enabled.mechanisms"))
+_OF_MECHANISMS = frozenset(
+    (
+        JAAS_KEY,
+        *SCRAM_JAAS_KEYS,
+        OAUTH_JAAS_KEY,
+        f"{OAUTH_PREFIX}sasl.server.callback.handler.class",
+        *(OAUTH_PREFIX + key for key in _OAUTH.split()),
+    )
+)
+"""Keys with the prefix of a listener and of a mechanism."""
 
 _RELOADED = re.compile(r"listener\.name\.[^.]+\.ssl\.(keystore|truststore)\.(location|type)")
 
@@ -41,7 +60,7 @@ def check_security_key(key: str) -> None:
     allowed = SECURITY_KEYS
     if key.startswith(LISTENER_PREFIX):
         plain = key.removeprefix(LISTENER_PREFIX).partition(".")[2]
-        allowed = SECURITY_KEYS | {JAAS_KEY, *SCRAM_JAAS_KEYS}
+        allowed = SECURITY_KEYS | _OF_MECHANISMS
     if plain not in allowed:
         import difflib  # imported for unknown keys only: imports at start are limited
 

@@ -25,4 +25,14 @@ class LoginFailed(MillstreamError):
 
 
 class LoginRefused(LoginFailed):
-    """A failed login whose `reason` is sent to the peer too. Kafka's SaslAuthenticationException."""
+    """A failed login whose `reason` is sent to the peer too. Kafka's SaslAuthenticationException.
+
+    `detail` is for the log, where the peer is told less.
+    """
+
+    def __init__(self, reason: str, *, detail: str = "") -> None:
+        super().__init__(reason)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return self.detail or self.reason

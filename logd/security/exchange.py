@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 
 class ServerExchange(Protocol):
     """A login seen by the broker: pass each message of the peer to `respond` until `is_complete`."""
 
-    @property
-    def is_complete(self) -> bool:
-        """True once the peer is authenticated."""
-        ...
-
-    @property
-    def user(self) -> str:
-        """The authenticated user's name; empty before `is_complete`."""
-        ...
-
-    @property
-    def expires_ms(self) -> int | None:
-        """The time at which the credential expires, in milliseconds since the epoch; None if it does not."""
-        ...
+    is_complete: bool
+    """True once the peer is authenticated."""
+    user: str
+    """The authenticated user's name; empty before `is_complete`."""
+    expires_ms: int | None
+    """The time at which the credential expires, in milliseconds since the epoch; None if it does not."""
 
     def respond(self, message: bytes) -> bytes:
         """Return the response to the peer's message.
@@ -29,3 +22,12 @@ class ServerExchange(Protocol):
         Raises LoginFailed; the exchange then accepts no further message.
         """
         ...
+
+    def preparation(self, message: bytes) -> Awaitable[None] | None:
+        """Return what to wait for before `respond`, or None. The wait is bounded and does not fail."""
+        return None
+
+    @property
+    def refusal(self) -> str:
+        """Why the peer is refused, if it was told and has not acknowledged it yet; else empty."""
+        return ""

@@ -25,6 +25,10 @@ from logd.security.broker_account import (
     parsed_jaas,
 )
 from logd.security.login import NewExchange
+from logd.security.oauthbearer.exchange import OAuthBearerExchange
+from logd.security.oauthbearer.settings import OAuthSettings, oauth_settings
+from logd.security.oauthbearer.source import KeyReader
+from logd.security.oauthbearer.validators import NowMs
 from logd.security.plain import PlainServerExchange
 from logd.security.principal_rules import KEY as PRINCIPAL_RULES
 from logd.security.principal_rules import PrincipalRules
@@ -33,7 +37,8 @@ from logd.security.scram_credential import BY_LABEL, ScramCredential, ScramMecha
 from logd.security.scram_users import ScramUsers
 
 PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, *BY_LABEL)
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = (PLAIN, *BY_LABEL, OAUTHBEARER)
 """The mechanisms that a listener can enable."""
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 STORES = ("ssl.keystore", "ssl.truststore")
@@ -50,6 +55,10 @@ class ListenerSecurity:
     """The enabled SASL mechanisms by name; empty on a listener without SASL."""
     principal_rules: PrincipalRules | None = None
     """The rules for names in certificates; None if the listener takes no principals from certificates."""
+    key_reader: KeyReader | None = None
+    """The reader of the keys that sign tokens; None on a listener without signed tokens."""
+    takes_unsigned_tokens: bool = False
+    """True if anybody can log in as anybody, by a token without a signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +76,19 @@ def listener_security(
     listener: str,
     protocol: str,
     users: ScramUsers,
+    now_ms: NowMs,
     between: BetweenBrokers | None = None,
 ) -> ListenerSecurity | None:
     """Return the security of a listener, None for PLAINTEXT. Reads key stores. Raises ConfigError.
 
-    `users` log in by SCRAM. `between` is given for the listener of brokers.
+    `users` log in by SCRAM. Tokens of OAUTHBEARER expire by `now_ms`. `between` is given for the listener of
+    brokers.
     """
     if protocol == "PLAINTEXT":
         return None
     values, written = keys_of_listener(properties, listener)
     mechanisms: Mapping[str, NewExchange] = {}
+    tokens: OAuthSettings | None = None
     if protocol.startswith("SASL_"):
         enabled = _enabled(values, written)
         own = None
@@ -88,7 +100,11 @@ def listener_security(
                     own.mechanism,
                     f"one of sasl.enabled.mechanisms of listener {listener}: " + ", ".join(enabled),
                 )
+        if OAUTHBEARER in enabled:
+            tokens = oauth_settings(values, written, listener)
         mechanisms = _mechanisms(values, listener, enabled, users, own)
+        if tokens is not None:
+            mechanisms = {**mechanisms, OAUTHBEARER: partial(OAuthBearerExchange, tokens.validator, now_ms)}
         if between is not None:
             mechanisms = _with_brokers(mechanisms, between, users, own)
     rules = values.get(PRINCIPAL_RULES, "DEFAULT")
@@ -98,6 +114,8 @@ def listener_security(
         principal_rules=PrincipalRules(rules, written.get(PRINCIPAL_RULES, PRINCIPAL_RULES))
         if protocol == "SSL"
         else None,
+        key_reader=None if tokens is None else tokens.reader,
+        takes_unsigned_tokens=tokens is not None and tokens.reader is None,
     )
 
 
@@ -142,7 +160,7 @@ def _mechanisms(
     if PLAIN in enabled:
         passwords = _passwords(values, prefix + JAAS_KEY, own)
         mechanisms[PLAIN] = lambda: PlainServerExchange(passwords)
-    return {name: mechanisms[name] for name in enabled}
+    return {name: mechanisms[name] for name in enabled if name in mechanisms}
 
 
 def _scram(mechanism: ScramMechanism, find: FindCredential, users: ScramUsers) -> NewExchange:

@@ -14,7 +14,7 @@ and no clock: times are passed in, in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -97,6 +97,16 @@ class Login:
         self._mechanism, self._exchange = mechanism, new_exchange()
         self.state = State.EXCHANGE
         return True
+
+    def preparation(self, message: bytes) -> Awaitable[None] | None:
+        """Return what to wait for before `authenticate`, or None."""
+        assert self._exchange is not None, "shake hands first"
+        return self._exchange.preparation(message)
+
+    @property
+    def refusal(self) -> str:
+        """Why the peer is refused, if it was told and has not acknowledged it yet; else empty."""
+        return "" if self._exchange is None else self._exchange.refusal
 
     def authenticate(self, message: bytes, *, now_ms: float, wall_ms: int) -> bytes:
         """Return the mechanism's response; `session` is new once the state is SESSION.

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 from kafka_client.security.secret import Secret
 from logd.security.errors import LoginFailed, LoginRefused
+from logd.security.exchange import ServerExchange
 
 
-class PlainServerExchange:
+class PlainServerExchange(ServerExchange):
     """A login by PLAIN. `passwords` are the users' passwords by name."""
 
     def __init__(self, passwords: Mapping[str, Secret]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from logd.security.errors import LoginFailed, LoginRefused
+from logd.security.exchange import ServerExchange
 from logd.security.scram_credential import MIN_ITERATIONS, ScramCredential, ScramMechanism
 
 # Kafka's grammar (ScramMessages), which is ASCII: each of these must match in whole.
@@ -65,7 +66,7 @@ def no_token(token_id: str) -> None:
     """Return None: there are no delegation tokens."""
 
 
-class ScramServerExchange:
+class ScramServerExchange(ServerExchange):
     """A login by SCRAM. `find_credential` is called once, with the name that the client sends.
 
     With `decoy` the login of an unknown user fails as late as that of a wrong password.

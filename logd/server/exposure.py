@@ -35,4 +35,4 @@ def _authenticates(security: ListenerSecurity | None) -> bool:
     if security is None:
         return False
     has_certificates = security.tls is not None and security.tls.verify_mode is ssl.CERT_REQUIRED
-    return has_certificates or bool(security.mechanisms)
+    return has_certificates or (bool(security.mechanisms) and not security.takes_unsigned_tokens)

@@ -89,6 +89,8 @@ class Listener:
         self._acceptor = acceptor
         if self._tls_reload is not None:
             self._follow_certificates(self._tls_reload)
+        if self.security is not None and self.security.key_reader is not None:
+            self._rounds.spawn(self.security.key_reader.run())
         interval = min(max(self._idle_seconds / 4, 0.05), SWEEP_SECONDS_MAX)
         self._rounds.every(interval * 1000, self._sweep)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka_client.errors import ErrorCode
@@ -73,11 +73,19 @@ class SaslGate:
     def close(self) -> None:
         """Stop waiting for the login."""
         self._timer.cancel()
+        if refusal := self._login.refusal:
+            log.warning(
+                "%s: login failed: %s; the client closed the connection", self._connection.peer, refusal
+            )
 
     def _pass(self, view: memoryview, pos: int, end: int, context: RequestContext) -> Outcome:
         login = self._login
         if self._is_raw and login.state is State.EXCHANGE:
-            return self._answer_raw(bytes(view[pos:end]), context)
+            message = bytes(view[pos:end])
+            waited = login.preparation(message)
+            if waited is None:
+                return self._answer_raw(message, context)
+            return self._after(waited, lambda: self._answer_raw(message, context))
         if end - pos < _KEY.size:
             raise Refused(f"sent a request of {end - pos} bytes, too short for a header")
         key, version = _KEY.unpack_from(view, pos)
@@ -118,14 +126,30 @@ class SaslGate:
         return self._fail(answer, f"asked for SASL mechanism {mechanism[:40]!r}, which is not enabled")
 
     def _authenticate(self, request: bytes, version: int, context: RequestContext) -> Outcome:
-        from kafka_client.wire import decode, decode_request_header, encode_response
-        from kafka_client.wire.messages.sasl_authenticate import (
-            SaslAuthenticateRequest,
-            SaslAuthenticateResponse,
-        )
+        from kafka_client.wire import decode, decode_request_header
+        from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 
         header = decode_request_header(request)
         message = decode(SaslAuthenticateRequest, version, request, header.body).auth_bytes
+        waited = self._login.preparation(message)
+        if waited is None:
+            return self._answer(message, version, header.correlation_id, context)
+        return self._after(waited, lambda: self._answer(message, version, header.correlation_id, context))
+
+    async def _after(
+        self, waited: Awaitable[None], answer: Callable[[], bytes | Coroutine[Any, Any, bytes]]
+    ) -> bytes:
+        """Return the answer that is made after the wait. The connection serves nothing else meanwhile."""
+        await waited
+        made = answer()
+        return made if isinstance(made, bytes) else await made
+
+    def _answer(
+        self, message: bytes, version: int, correlation_id: int, context: RequestContext
+    ) -> bytes | Coroutine[Any, Any, bytes]:
+        from kafka_client.wire import encode_response
+        from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+
         response: SaslAuthenticateResponse
         failure = ""
         try:
@@ -139,10 +163,10 @@ class SaslGate:
             session = self._login.session
             lifetime_ms = session.lifetime_ms if session and self._login.state is State.SESSION else 0
             response = SaslAuthenticateResponse(auth_bytes=data, session_lifetime_ms=lifetime_ms)
-        answer = encode_response(response, version, header.correlation_id)
+        answer = encode_response(response, version, correlation_id)
         return self._fail(answer, failure) if failure else answer
 
-    def _answer_raw(self, message: bytes, context: RequestContext) -> Outcome:
+    def _answer_raw(self, message: bytes, context: RequestContext) -> bytes:
         try:
             data = self._respond(message, context)
         except LoginFailed as error:

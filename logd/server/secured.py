@@ -45,7 +45,7 @@ def security_of(broker: Broker, listener: str, protocol: str) -> ListenerSecurit
         between = BetweenBrokers(
             mechanism=config.sasl_mechanism_inter_broker_protocol, account=lambda: broker.broker_login
         )
-    return listener_security(config.explicit, listener, protocol, users_of(broker), between)
+    return listener_security(config.explicit, listener, protocol, users_of(broker), broker.now_ms, between)
 
 
 def principal_of(security: ListenerSecurity, transport: asyncio.Transport) -> str | None:
