@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from logd.api.request.answer import NotYet, Refused
+from logd.api.request.answer import NotYet, Refused, Throttled
 from logd.api.request.context import RequestContext
 from logd.api.table import PRODUCE
 from logd.broker.fetching.delayed import Delayed
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from logd.api.dispatch.dispatch import Answered, Serving
     from logd.api.request.answer import Answer
     from logd.broker.broker import Broker
+    from logd.broker.quotas.client_quotas import ClientQuotas
     from logd.config.listeners import Endpoint
     from logd.security.listener_security import ListenerSecurity
     from logd.server.output import Part
@@ -72,6 +73,12 @@ class ConnectionOwner(Protocol):
         """Count a connection out."""
 
 
+def _under_quotas(serve: Serving, quotas: ClientQuotas) -> Serving:
+    from logd.api.dispatch.throttling import throttling  # only where there are quotas
+
+    return throttling(serve, quotas)
+
+
 class Connection(asyncio.BufferedProtocol):
     """The protocol of one client's connection; see the module."""
 
@@ -82,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self._received = ReceiveBuffer(owner.receive_buffers)
         self._answers: list[Part] = []
         self._with_files = False
-        self._waiting: Delayed[Answer] | asyncio.Task[Answered] | None = None
+        self._waiting: Delayed[Answer] | asyncio.Task[Answered] | asyncio.TimerHandle | None = None
         self._responses: deque[asyncio.Future[bytes] | Answer] = deque()
         """Acknowledgements that are waited for and the answers behind them, in the requests' order."""
         self._is_settling = False
@@ -249,6 +256,8 @@ class Connection(asyncio.BufferedProtocol):
         received = self._received
         buffer, start, filled = received.buffer, received.start, received.filled
         serve, responses = self._owner.serve, self._responses
+        if (quotas := self._owner.broker.client_quotas) is not None:
+            serve = _under_quotas(serve, quotas)
         if self._gate is not None:
             serve = self._gate.over(serve)
         self._is_held_up = False
@@ -308,14 +317,26 @@ class Connection(asyncio.BufferedProtocol):
         allowed = self._request_bytes_max
         return f"announced a request of {size} bytes; socket.request.max.bytes allows 0 to {allowed}"
 
-    def _wait_for(self, answer: Delayed[Answer] | Coroutine[Any, Any, Answered]) -> None:
-        if isinstance(answer, Delayed):
+    def _wait_for(self, answer: Delayed[Answer] | Throttled | Coroutine[Any, Any, Answered]) -> None:
+        if isinstance(answer, Throttled):
+            self._throttle(answer)
+        elif isinstance(answer, Delayed):
             self._waiting = answer
             answer.start(self._answered, self._request_failed)
         else:
             task = self._loop.create_task(answer)
             self._waiting = task
             task.add_done_callback(self._task_done)
+
+    def _throttle(self, throttled: Throttled) -> None:
+        """Send the answer, and serve nothing until the time is over (KIP-219)."""
+        self._waiting = self._loop.call_later(throttled.seconds, self._unthrottle)
+        self._respond(throttled.answer)
+
+    def _unthrottle(self) -> None:
+        self._waiting = None
+        self.last_active = self._loop.time()
+        self._go_on()
 
     def _task_done(self, task: asyncio.Task[Answered]) -> None:
         if self._closed:
@@ -346,6 +367,14 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         if self._closed:
             return
+        if isinstance(answer, Throttled):
+            self._throttle(answer)
+            return
+        self._respond(answer)
+        self._go_on()
+
+    def _respond(self, answer: Answer | asyncio.Future[bytes] | None) -> None:
+        """Send a response in its turn."""
         if isinstance(answer, asyncio.Future):
             self._responses.append(answer)
             answer.add_done_callback(self._acknowledged)
@@ -354,7 +383,6 @@ class Connection(asyncio.BufferedProtocol):
         elif answer is not None:
             self._gather(answer)
             self._flush()
-        self._go_on()
 
     def _acknowledged(self, answer: asyncio.Future[bytes]) -> None:
         """Send the acknowledgement at the end of the turn, with others of the same turn."""
