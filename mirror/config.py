@@ -6,25 +6,25 @@
     a->b.enabled = true
     a->b.topics = flights, airline-.*
 
-A key of a flow is looked up as `a->b.key`, then as `key`.
+A key of a flow is looked up as `a->b.key`, then as `key`. `client_keys` reads the keys of clients.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kafka_client.errors import ConfigError
 from kafka_client.http.address import check_address
-from kafka_client.properties import CLIENT, ClientProperties, one_client
-from kafka_client.security.keys import is_security_key
+from mirror.client_keys import SERVERS, ClientKeys, Side
 from mirror.discontinuities import ACCEPT_KEY
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE, NameFilter, TopicFilter, patterns
 from mirror.group_settings import GROUPS_EXCLUDE, GroupSettings, group_filter
 from mirror.places import Places, parse_places
 from mirror.policy import POLICY_KEYS, ReplicationPolicy, policy_named
+from mirror.resolved_properties import ResolvedProperties
 from mirror.unreadable import SKIP_KEY, parse_skips
 from mirror.unused_keys import warn_unused
 
@@ -96,27 +96,19 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
 
     Raises ConfigError if no flow is enabled or a setting is invalid.
     """
-    aliases = _list(properties.get("clusters", ""))
-    if len(aliases) < 2:
-        raise ConfigError(
-            "clusters", properties.get("clusters", ""), "at least two aliases, separated by commas"
-        )
-    if len(set(aliases)) < len(aliases):
-        raise ConfigError("clusters", properties["clusters"], "each alias once")
-    clusters = {alias: _cluster(properties, alias) for alias in aliases}
-    flows = [(a, b) for a in aliases for b in aliases if a != b]
-    prefixed = {f"{a}->{b}.": _Flow(properties, f"{a}->{b}.") for a, b in flows}
-    links = [
-        _link(flow, clusters[a], clusters[b])
-        for (a, b), flow in zip(flows, prefixed.values(), strict=True)
-        if _boolean(f"{a}->{b}.enabled", properties.get(f"{a}->{b}.enabled", "false"))
-    ]
+    resolved = ResolvedProperties.by_own_providers(properties)
+    aliases = _aliases(resolved)
+    for key in (f"{alias}.{SERVERS}" for alias in aliases):
+        if not resolved.get(key):
+            raise ConfigError(key, "", "host:port, separated by commas")
+    flows = [_Flow(resolved, a, b) for a in aliases for b in aliases if a != b]
+    links = [_link(flow) for flow in flows if flow.is_enabled]
     if not links:
         raise ConfigError(
-            "enabled", "", f"set one to true of {', '.join(f'{a}->{b}.enabled' for a, b in flows)}"
+            "enabled", "", f"set one to true of {', '.join(f.name + '.enabled' for f in flows)}"
         )
-    effective = {key for flow in prefixed.values() for key in flow.keys_read}
-    warn_unused(properties, aliases, prefixed, effective | {HTTP_LISTENER})
+    effective = {key for flow in flows for key in flow.keys_read}
+    warn_unused(properties, aliases, effective | {HTTP_LISTENER})
     return links
 
 
@@ -128,25 +120,20 @@ def parse_http_listener(properties: Mapping[str, str]) -> str:
     return listener
 
 
-def _cluster(properties: Mapping[str, str], alias: str) -> Cluster:
-    key = f"{alias}.bootstrap.servers"
-    if not properties.get(key):
-        raise ConfigError(key, "", "host:port, separated by commas")
-    own = {
-        name: value
-        for name, value in properties.items()
-        if is_security_key(name) or name.startswith(f"{alias}.")
-    }
-    roles = [f"{alias}.{role}." for role in ("admin", "consumer", "producer")]
-    client = one_client(own, ("", f"{alias}."), roles)
-    ClientProperties.layered(own, f"{alias}.").tell_rest((*CLIENT, "bootstrap.servers"))
-    return Cluster(alias=alias, bootstrap_servers=properties[key], client=client.client())
+def _aliases(properties: Mapping[str, str]) -> list[str]:
+    text = properties.get("clusters", "")
+    aliases = [part for part in (part.strip() for part in text.split(",")) if part]
+    if len(aliases) < 2:
+        raise ConfigError("clusters", text, "at least two aliases, separated by commas")
+    if len(set(aliases)) < len(aliases):
+        raise ConfigError("clusters", text, "each alias once")
+    return aliases
 
 
-def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
+def _link(flow: _Flow) -> LinkSettings:
+    source, target = flow.cluster("source"), flow.cluster("target")
     policy = policy_named(
-        flow.text("replication.policy.class", "DefaultReplicationPolicy"),
-        flow.properties(POLICY_KEYS) | {"source.cluster.alias": source.alias},
+        flow.text("replication.policy.class", "DefaultReplicationPolicy"), flow.policy_properties()
     )
     names = NameFilter(
         patterns("topics", flow.text("topics", ".*")),
@@ -177,7 +164,7 @@ def _link(flow: _Flow, source: Cluster, target: Cluster) -> LinkSettings:
         offset_syncs_replication_factor=flow.number("offset-syncs.topic.replication.factor", 3),
         emit_offset_syncs=flow.boolean("emit.offset-syncs.enabled", True),
         offset_lag_max=flow.number("offset.lag.max", 100),
-        auto_offset_reset="latest" if flow.choice("auto.offset.reset", "earliest", "latest") else "earliest",
+        auto_offset_reset="latest" if flow.starts_at_the_end() else "earliest",
         emit_heartbeats=flow.boolean("emit.heartbeats.enabled", True),
         emit_heartbeats_interval_seconds=flow.number("emit.heartbeats.interval.seconds", 1),
         heartbeats_replication_factor=flow.number("heartbeats.topic.replication.factor", 3),
@@ -206,37 +193,57 @@ def _groups(flow: _Flow) -> GroupSettings:
 
 
 class _Flow:
-    """The settings of one flow, from cluster `a` to cluster `b`.
+    """The settings of one flow, from cluster `source` to cluster `target`.
 
-    A setting is looked up as `a->b.key`, then as `key`, then as `consumer.key`.
+    A setting is looked up as `a->b.key`, then as `key`.
     """
 
-    def __init__(self, properties: Mapping[str, str], prefix: str) -> None:
+    def __init__(self, properties: ResolvedProperties, source: str, target: str) -> None:
+        self.name = f"{source}->{target}"
+        self._aliases: Mapping[Side, str] = {"source": source, "target": target}
         self._properties = properties
-        self._prefix = prefix
+        self._prefix = f"{self.name}."
         self.keys_read = {"clusters", "enabled"}
         """Keys that have an effect, without the flow's prefix."""
 
+    @property
+    def is_enabled(self) -> bool:
+        """Return `a->b.enabled`. Raises ConfigError if it is neither true nor false."""
+        key = f"{self._prefix}enabled"
+        return _boolean(key, self._properties.get(key, "false"))
+
+    def cluster(self, side: Side) -> Cluster:
+        """Return the cluster on one side, with the flow's own client keys. Raises ConfigError."""
+        client = self._clients(side).client()
+        return Cluster(
+            alias=self._aliases[side], bootstrap_servers=client.values[SERVERS], client=client.client()
+        )
+
+    def starts_at_the_end(self) -> bool:
+        """Return True if `auto.offset.reset` of the source's consumer is latest, False if it is earliest."""
+        key = "auto.offset.reset"
+        of_consumer = self._clients("source").of_role("consumer")
+        if key in of_consumer.values:
+            return bool(_choice(of_consumer.written[key], of_consumer.values[key], ("earliest", "latest")))
+        return bool(self.choice(key, "earliest", "latest"))
+
     def text(self, key: str, default: str) -> str:
         self.keys_read.add(key)
-        for name in (self._prefix + key, key, f"consumer.{key}"):
+        for name in (self._prefix + key, key):
             if name in self._properties:
                 return self._properties[name]
         return default
 
-    def properties(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return every property without a flow's prefix, and this flow's own in their place.
+    def policy_properties(self) -> Mapping[str, str]:
+        """Return all properties for the policy, this flow's own before those without a prefix."""
+        self.keys_read.update(POLICY_KEYS)
+        overlaid = self._properties.overlaid(self._prefix)
+        return overlaid.with_value("source.cluster.alias", self._aliases["source"])
 
-        `keys` are those that have an effect.
-        """
-        self.keys_read.update(keys)
-        common = {key: value for key, value in self._properties.items() if "->" not in key}
-        own = {
-            key.removeprefix(self._prefix): value
-            for key, value in self._properties.items()
-            if key.startswith(self._prefix)
-        }
-        return common | own
+    def _clients(self, side: Side) -> ClientKeys:
+        return ClientKeys(
+            properties=self._properties, flow=self._prefix, side=side, alias=self._aliases[side]
+        )
 
     def number(self, key: str, default: int) -> int:
         text = self.text(key, str(default))
@@ -253,17 +260,16 @@ class _Flow:
 
         Raises ConfigError for any other value.
         """
-        text = self.text(key, first).lower()
-        if text not in (first, second):
-            raise ConfigError(key, text, f"{first} or {second}")
-        return (first, second).index(text)
+        return _choice(key, self.text(key, first), (first, second))
+
+
+def _choice(key: str, text: str, choices: Sequence[str]) -> int:
+    if text.lower() not in choices:
+        raise ConfigError(key, text, " or ".join(choices))
+    return choices.index(text.lower())
 
 
 def _boolean(key: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ConfigError(key, text, "true or false")
     return text.lower() == "true"
-
-
-def _list(text: str) -> list[str]:
-    return [part for part in (part.strip() for part in text.split(",")) if part]

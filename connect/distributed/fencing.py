@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from connect.errors import ConnectError, Rebalancing
 from connect.herder import Herder
 from connect.stores import ConfigRecord
-from connect.stores.config_records import TASK_COUNT
+from connect.stores.config_records import TASK_COUNT, Decision
 from kafka_client import Client, TransactionalProducer
 from kafka_client.errors import MillstreamError
 
@@ -40,13 +40,13 @@ class ZombieFencing:
         herder: Herder,
         *,
         read_to_end: Callable[[], Awaitable[object]],
-        write: Callable[[Sequence[ConfigRecord]], Awaitable[None]],
+        change: Callable[[Decision], Awaitable[None]],
     ) -> None:
         self._client = client
         self._group = group
         self._herder = herder
         self._read_to_end = read_to_end
-        self._write = write
+        self._change = change
         self._rounds: dict[str, asyncio.Task[None]] = {}
 
     async def fence(self, connector: str) -> None:
@@ -77,11 +77,15 @@ class ZombieFencing:
         if before is not None and not (before == 1 == count):
             await self._fence_producers(connector, before)
             await self._read_to_end()
-        if config.generation(connector) != generation:
+        await self._change(lambda: self._counted(connector, count, generation))
+
+    def _counted(self, connector: str, count: int, generation: int | None) -> list[ConfigRecord]:
+        """Return the record that ends a round, unless tasks were planned since: those are not fenced yet."""
+        if self._herder.config.generation(connector) != generation:
             raise Rebalancing(
                 "Fencing failed because new task configurations were generated for the connector"
             )
-        await self._write([(TASK_COUNT + connector, {"task-count": count})])
+        return [(TASK_COUNT + connector, {"task-count": count})]
 
     async def _fence_producers(self, connector: str, count: int) -> None:
         slots = asyncio.Semaphore(_FENCED_AT_ONCE)

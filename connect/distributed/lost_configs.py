@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 
 from connect.errors import MillstreamError
 from connect.herder import Herder
@@ -27,7 +26,7 @@ _NAMED = 5
 class LostConfigs:
     """The difference between a worker's memory and its config topic, from a loss until there is none.
 
-    `read_to_end` and `write` are those of the config topic.
+    `read_to_end` and `write` are those of the config topic; `lock` keeps other changes of the topic away.
     """
 
     def __init__(
@@ -37,6 +36,7 @@ class LostConfigs:
         is_leader: Callable[[], bool],
         read_to_end: Callable[[], Awaitable[object]],
         write: Callable[[Sequence[ConfigRecord]], Awaitable[None]],
+        lock: asyncio.Lock,
     ) -> None:
         self._herder = herder
         self._is_leader = is_leader
@@ -45,8 +45,7 @@ class LostConfigs:
         self._stored: ConfigState | None = None
         """The state of the topic's records since the last loss; None without a loss."""
         self._lost = asyncio.Event()
-        self._lock = asyncio.Lock()
-        self._writes = 0
+        self._lock = lock
 
     @property
     def is_open(self) -> bool:
@@ -64,19 +63,6 @@ class LostConfigs:
         if self._stored is not None:
             for key, value in records:
                 self._stored.apply(key, value)
-
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
-        """Hold back records from memory during a write for a request."""
-        if self._stored is not None:
-            async with self._lock:
-                yield
-            return
-        self._writes += 1
-        try:
-            yield
-        finally:
-            self._writes -= 1
 
     def problem(self) -> str | None:
         """Return which connectors only this worker's memory has, and the remedy; None if there is none."""
@@ -112,7 +98,7 @@ class LostConfigs:
             if not missing:
                 self._stored = None
                 return True
-            if self._writes or not self._is_leader():
+            if not self._is_leader():
                 return False
             _log.warning(
                 "the config topic has lost records of %d connectors: they are written again", len(missing)

@@ -16,7 +16,7 @@ from connect.herder.config_state import Properties
 from connect.runtime.service import Document, HerderService, own_version, set_logger_level, type_of
 from connect.runtime.stage import request_stage
 from connect.stores import ConfigRecord, OffsetStore, StoredStatus
-from connect.stores.config_records import LOGGER, RESTART
+from connect.stores.config_records import LOGGER, RESTART, Decision
 from kafka_client import Admin
 
 _STABLE_SECONDS = 20.0
@@ -71,7 +71,7 @@ class DistributedService(HerderService):
         plan = self._restart_plan(name, include_tasks=include_tasks, only_failed=only_failed)
         request_stage().enter(f"writing restart request for connector {name} to the config topic")
         request = RestartRequest(name, only_failed=only_failed, include_tasks=include_tasks)
-        await self._write([(RESTART + name, request.value())])
+        await self._change(lambda: [(RESTART + name, request.value())])
         return dict(plan.status)
 
     async def set_target(self, name: str, target: TargetState) -> None:
@@ -94,7 +94,7 @@ class DistributedService(HerderService):
     async def put_logger_level(self, logger: str, level: str) -> None:
         """Set a logger's level on every worker of the group (KIP-976)."""
         set_logger_level(logger, level)
-        await self._write([(LOGGER + logger, {"level": level.upper()})])
+        await self._change(lambda: [(LOGGER + logger, {"level": level.upper()})], of_any_worker=True)
 
     async def put_task_configs(
         self, name: str, configs: Sequence[Mapping[str, str]], headers: Mapping[str, str], body: bytes
@@ -105,7 +105,7 @@ class DistributedService(HerderService):
         self._config(name)
         count = len(configs)
         request_stage().enter(f"writing {count} task configs for connector {name} to the config topic")
-        await self._write(self._herder.put_plan(name, configs))
+        await self._change(lambda: self._herder.put_plan(name, configs))
 
     async def fence_zombies(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
         """Fence the older tasks of a source, for a worker that starts a newer one (KIP-618)."""
@@ -124,6 +124,7 @@ class DistributedService(HerderService):
         config = await super()._stopped(name)
         if self._worker.config.exactly_once_source_enabled and type_of(config) == "source":
             await self._worker.fence_zombies(name)
+            self._check_stopped(name)
         return config
 
     async def _check_changing(self) -> None:
@@ -171,8 +172,12 @@ class DistributedService(HerderService):
             key = self._herder.config.session_key
             verify(key, self._worker.config.inter_worker_verification_algorithms, headers, body)
 
-    async def _write(self, records: Iterable[ConfigRecord]) -> None:
-        await self._worker.write(records)
+    async def _change(self, decide: Decision, *, of_any_worker: bool = False) -> None:
+        def decide_as_leader() -> Iterable[ConfigRecord]:
+            self._check_leader()  # once more: other changes came first
+            return decide()
+
+        await self._worker.change(decide if of_any_worker else decide_as_leader)
 
     def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
         statuses = self._worker.statuses

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from connect.distributed.config import DistributedConfig
 from connect.distributed.signatures import new_key
 from connect.errors import MillstreamError
 from connect.herder import Herder
 from connect.herder.session_key import SessionKey
-from connect.stores import ConfigRecord
-from connect.stores.config_records import SESSION_KEY
+from connect.stores.config_records import SESSION_KEY, Decision
 
 _log = logging.getLogger(__name__)
 
@@ -36,14 +35,14 @@ class SessionKeys:
         herder: Herder,
         *,
         may_rotate: Callable[[], bool],
-        write: Callable[[Sequence[ConfigRecord]], Awaitable[None]],
+        change: Callable[[Decision], Awaitable[None]],
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._herder = herder
         self._may_rotate = may_rotate
-        self._write = write
+        self._change = change
         self._clock = clock
         self._wall_clock = wall_clock
         self._ttl = config.inter_worker_key_ttl_ms / 1000
@@ -97,5 +96,5 @@ class SessionKeys:
             config.inter_worker_key_size,
             int(self._wall_clock() * 1000),
         )
-        await self._write([(SESSION_KEY, key.value())])
+        await self._change(lambda: [(SESSION_KEY, key.value())])
         self.note()

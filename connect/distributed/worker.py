@@ -19,6 +19,7 @@ from connect.api.source import SourceTask
 from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
+from connect.distributed.config_changes import ConfigChanges
 from connect.distributed.exactly_once import ExactlyOnce
 from connect.distributed.fencing import ZombieFencing
 from connect.distributed.load_meter import LoadMeter, Usage
@@ -56,6 +57,7 @@ from connect.stores import (
     StatusTopic,
     TopicUse,
 )
+from connect.stores.config_records import Decision
 from kafka_client import Admin, Client
 from kafka_client.metrics.metrics import Metrics
 
@@ -98,11 +100,13 @@ class DistributedWorker:
         self._request = request
         self._on_failed = on_failed
         self._local = LocalRuns(self.herder)
+        self._changes = ConfigChanges(write=self._write, read_to_end=lambda: self._configs.read_to_end())
         self.lost_configs = LostConfigs(
             self.herder,
             is_leader=lambda: self.group.is_leader,
             read_to_end=lambda: self._configs.read_to_end(),
             write=self._write,
+            lock=self._changes.lock,
         )
         self._connectors: dict[str, WorkerConnector] = {}
         self._tasks: dict[str, WorkerConnector] = {}
@@ -114,7 +118,7 @@ class DistributedWorker:
             config,
             self.herder,
             may_rotate=lambda: self.group.is_leader and self.group.is_signed,
-            write=self.write,
+            change=self.change,
         )
         self._is_following = False
         """True once the topics are read: requests before that are of another time."""
@@ -152,6 +156,7 @@ class DistributedWorker:
             on_lost=self.lost_configs.note_loss,
         )
         stack.push_async_callback(self._configs.close)
+        stack.push_async_callback(self._changes.close)
         self._forget_requests()
         self._parts = WorkerParts(
             worker_id=self.worker_id,
@@ -170,7 +175,7 @@ class DistributedWorker:
         )
         self._reports = StatusReports(self.statuses, self.worker_id, lambda: self.group.generation)
         self._plans = PlanSender(
-            self, self.herder, self.write, self._request, config.inter_worker_signature_algorithm
+            self, self.herder, self.change, self._request, config.inter_worker_signature_algorithm
         )
         self._exactly_once = self._new_exactly_once()
         stack.push_async_callback(self._fencing.close)
@@ -273,16 +278,13 @@ class DistributedWorker:
         """True if the group's coordinator has lately confirmed this worker's membership."""
         return self.group.is_current
 
-    async def write(self, records: Iterable[ConfigRecord]) -> None:
-        """Write records of the config topic, and return once they are read back.
+    async def change(self, decide: Decision) -> None:
+        """Write the records that `decide` returns, and return once they are read back.
 
-        Raises Rebalancing if another worker may lead by now: nothing is written then, and this worker asks
-        its group.
+        Changes are decided and written one after the other. Raises what `decide` raises, and Rebalancing if
+        another worker may lead by now: nothing is written then, and this worker asks its group.
         """
-        records = list(records)
-        if records:
-            async with self.lost_configs.writing():
-                await self._write(records)
+        await self._changes.make(decide)
 
     async def _write(self, records: Sequence[ConfigRecord]) -> None:
         try:
@@ -380,7 +382,7 @@ class DistributedWorker:
     def _new_exactly_once(self) -> ExactlyOnce:
         config, configs = self.config, self._configs
         self._fencing = ZombieFencing(
-            self.client, config.group_id, self.herder, read_to_end=configs.read_to_end, write=self.write
+            self.client, config.group_id, self.herder, read_to_end=configs.read_to_end, change=self.change
         )
         algorithm = config.inter_worker_signature_algorithm
         return ExactlyOnce(

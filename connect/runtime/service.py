@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
@@ -35,9 +35,14 @@ from connect.runtime.plugins import connector_class, connector_type, named_versi
 from connect.runtime.stage import request_stage
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import ConfigRecord, OffsetStore
+from connect.stores.config_records import Decision
 from kafka_client import Admin
 
 Document: TypeAlias = dict[str, Any]
+
+
+class _ChangedMeanwhile(Exception):
+    """A config is no longer the one that a request went by."""
 
 
 class HerderService(ABC):
@@ -53,8 +58,11 @@ class HerderService(ABC):
         """Return if this worker may make changes now. Raises Rebalancing or NotLeader."""
 
     @abstractmethod
-    async def _write(self, records: Iterable[ConfigRecord]) -> None:
-        """Write records of the config topic, and return once they are read back."""
+    async def _change(self, decide: Decision, *, of_any_worker: bool = False) -> None:
+        """Write the records that `decide` returns, once all earlier changes are done, and read them back.
+
+        `of_any_worker`: True for a change that a worker may make which does not lead.
+        """
 
     @abstractmethod
     def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
@@ -111,34 +119,59 @@ class HerderService(ABC):
     ) -> Document:
         """Create a connector and return its info. Raises AlreadyExists if there is one (KIP-980)."""
         await self._check_changing()
-        if name in self._herder.config.connectors:
-            raise AlreadyExists(f"Connector {name} already exists")
-        return await self._put(name, config, initial_state)
+
+        def check_new() -> None:
+            if name in self._herder.config.connectors:
+                raise AlreadyExists(f"Connector {name} already exists")
+
+        check_new()
+        return await self._put(name, config, initial_state, check_new)
 
     async def put_config(self, name: str, config: Mapping[str, str]) -> tuple[bool, Document]:
         """Create a connector or replace its config. Return True if it is new, and its info."""
         await self._check_changing()
-        is_new = name not in self._herder.config.connectors
-        return is_new, await self._put(name, config, None)
+        is_new = False
+
+        def note_new() -> None:
+            nonlocal is_new
+            is_new = name not in self._herder.config.connectors
+
+        info = await self._put(name, config, None, note_new)
+        return is_new, info
 
     async def patch_config(self, name: str, patch: Mapping[str, str | None]) -> Document:
         """Change some keys of a config, None deletes a key, and return the connector's info (KIP-477)."""
         await self._check_changing()
-        patched = {**self._config(name), **patch}
-        return await self._put(name, {k: v for k, v in patched.items() if v is not None}, None)
+        while True:
+            config = self._config(name)
+            patched = {**config, **patch}
+
+            def check_same(config: Properties = config) -> None:
+                if self._config(name) != config:
+                    raise _ChangedMeanwhile
+
+            try:
+                return await self._put(
+                    name, {k: v for k, v in patched.items() if v is not None}, None, check_same
+                )
+            except _ChangedMeanwhile:
+                continue  # another request changed the config while this one was validated
 
     async def delete_connector(self, name: str) -> None:
         """Delete a connector."""
         await self._check_changing()
         request_stage().enter(f"removing the config for connector {name} from the config topic")
-        await self._write(self._herder.delete_connector(name))
+        await self._change(lambda: self._herder.delete_connector(name))
 
     async def set_target(self, name: str, target: TargetState) -> None:
         """Start, pause or stop a connector."""
         request_stage().enter(
             f"writing the {target.value} target state for connector {name} to the config topic"
         )
-        await self._write(self._herder.set_target(name, target))
+        await self._change(
+            lambda: self._herder.set_target(name, target),
+            of_any_worker=target is not TargetState.STOPPED,  # a stop removes the tasks
+        )
 
     async def connector_offsets(self, name: str) -> Document:
         """Return `{offsets: [{partition, offset}]}` (KIP-875)."""
@@ -169,12 +202,20 @@ class HerderService(ABC):
         """Set a logger's level (KIP-976). Raises BadRequest for a level that there is not."""
         set_logger_level(logger, level)
 
-    async def _put(self, name: str, raw: Mapping[str, str], target: TargetState | None) -> Document:
+    async def _put(
+        self, name: str, raw: Mapping[str, str], target: TargetState | None, check: Callable[[], None]
+    ) -> Document:
+        """Write a config that is valid, and return the info. `check` is called at its turn to be written."""
         stage = request_stage()
         stage.enter("validating connector configuration")
         checked = await self._configs.check_in_thread({**raw, "name": name})
         stage.enter(f"writing a config for connector {name} to the config topic")
-        await self._write(self._herder.put_connector(name, checked.config, target))
+
+        def decide() -> list[ConfigRecord]:
+            check()
+            return self._herder.put_connector(name, checked.config, target)
+
+        await self._change(decide)
         if name not in self._herder.config.connectors:  # deleted meanwhile, by another request
             return {"name": name, "config": dict(checked.config), "tasks": [], "type": checked.type}
         return self.connector_info(name)
@@ -185,8 +226,12 @@ class HerderService(ABC):
         Raises BadRequest unless the connector is STOPPED, and its tasks have ended.
         """
         await self._check_changing()
-        check_stopped(self._herder.config, name)
+        self._check_stopped(name)
         return self._config(name)
+
+    def _check_stopped(self, name: str) -> None:
+        """Raise BadRequest unless the connector is STOPPED, and its tasks have ended."""
+        check_stopped(self._herder.config, name)
 
     async def _ask_plugin(self, name: str, config: Properties, offsets: Any) -> bool | None:
         """Call the plugin's `alter_offsets` on a connector that is not started."""
@@ -194,11 +239,13 @@ class HerderService(ABC):
         calls = PluginCalls(f"{name}-offsets")
         try:
             resolved = self._worker_config.providers.resolve(config)
-            return await calls.call(
+            answer = await calls.call(
                 connector_class(*named_version(config))().alter_offsets, resolved, offsets
             )
         finally:
             calls.close()
+        self._check_stopped(name)  # it may have been resumed while the plugin worked
+        return answer
 
     def _sink_group(self, name: str, config: Properties) -> tuple[Admin, str]:
         """Return an admin client of the cluster that a sink reads from, and the sink's group."""

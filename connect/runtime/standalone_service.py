@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from connect.errors import BadRequest, NotFound
 from connect.herder.config_state import Properties
-from connect.herder.herder import ConfigRecord
 from connect.runtime.connector_offsets import not_stopped
 from connect.runtime.service import Document, HerderService, own_version
 from connect.runtime.worker import Worker
 from connect.stores import OffsetStore
+from connect.stores.config_records import Decision
 from kafka_client import Admin
 
 _ROW = ("state", "worker_id", "version", "trace")
@@ -80,11 +80,10 @@ class StandaloneService(HerderService):
         """Raise BadRequest: there is no other worker whose tasks are to be fenced."""
         raise BadRequest("a standalone worker has no other workers")
 
-    async def _stopped(self, name: str) -> Properties:
-        config = await super()._stopped(name)
+    def _check_stopped(self, name: str) -> None:
+        super()._check_stopped(name)
         if self._rows(name)[1]:
             raise not_stopped(name)  # a task that still ends would commit its own offsets over the new ones
-        return config
 
     def _offset_store(self, config: Properties) -> OffsetStore:
         return self._worker.store
@@ -95,8 +94,8 @@ class StandaloneService(HerderService):
     async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""
 
-    async def _write(self, records: Iterable[ConfigRecord]) -> None:
-        await self._worker.write(records)
+    async def _change(self, decide: Decision, *, of_any_worker: bool = False) -> None:
+        await self._worker.write(decide())
 
     def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafka_client import ConfigEntry
@@ -76,6 +78,8 @@ def test_a_topic_from_the_target_is_not_sent_back() -> None:
         ({"groups.exclude": "("}, "groups.exclude"),
         ({"replication.policy.class": "org.example.Own"}, "replication.policy.class"),
         ({"offset-syncs.topic.location": "elsewhere"}, "offset-syncs.topic.location"),
+        ({"a->b.source.consumer.auto.offset.reset": "none"}, "a->b.source.consumer.auto.offset.reset"),
+        ({"a->b.source.admin.security.protocol": "SSL"}, "a->b.source.admin.security.protocol"),
         ({"a.security.protocol": "SASL"}, "a.security.protocol"),
         ({"a.security.protocol": "SASL_SSL"}, "a.sasl.mechanism"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism"),
@@ -169,7 +173,7 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
     }
     parse_links(properties)
     assert [record.getMessage() for record in caplog.records if record.name.startswith("mirror.")] == [
-        "a->b.topcis is not known and has no effect; topics?",
+        "a->b.topcis is not known and has no effect; a->b.topics?",
         "refresh.topic.interval.seconds is not known and has no effect; refresh.topics.interval.seconds?",
         "a->c.topics is not known and has no effect",
         "nonsense is not known and has no effect",
@@ -177,3 +181,101 @@ def test_keys_without_effect_are_told(caplog: pytest.LogCaptureFixture) -> None:
         "a->b.sync.topic.acls.enabled, a->b.tasks.max, exactly.once.support, "
         "offset.storage.replication.factor, request.timeout.ms",
     ]
+
+
+def test_unknown_keys_of_clients_are_told_with_the_nearest(caplog: pytest.LogCaptureFixture) -> None:
+    """Below `a.`, `source.consumer.` and their kind a misspelt key was passed over without a word."""
+    properties = {
+        "a->b.source.consumer.fetch.mim.bytes": "1",
+        "source.consumer.auto.ofset.reset": "latest",
+        "a.producer.lingr.ms": "5",
+        "target.producer.override.compresion.type": "zstd",
+        "a->b.target.admin.request.timeot.ms": "1",
+        "b.request.timeout": "5",
+        "a->b.source.cluster.client.ids": "x",
+        "b.consumer.nonsense": "1",
+        "a->b.b.topics": "x",
+        "topics.blacklist": "secret",
+        "b.status.storage.replication.factor": "1",
+        "a->b.producer.override.linger.ms": "5",
+        "a->b.consumer.fetch.min.bytes": "5",
+        "a->b.source.consumer.request.timeout.ms": "5",
+        "a.admin.retry.backoff.ms": "5",
+        "source.producer.request.timeout.ms": "5",
+        "a->b.target.consumer.auto.offset.reset": "latest",
+        "b.consumer.request.timeout.ms": "5",
+    }
+    parse_links(BASE | properties)
+    assert [record.getMessage().partition(" is not known")[::2] for record in caplog.records] == [
+        ("a->b.source.consumer.fetch.mim.bytes", consumes("a->b.source.consumer.fetch.min.bytes")),
+        ("source.consumer.auto.ofset.reset", consumes("source.consumer.auto.offset.reset")),
+        ("a.producer.lingr.ms", consumes("a.producer.linger.ms")),
+        ("target.producer.override.compresion.type", consumes("target.producer.override.compression.type")),
+        ("a->b.target.admin.request.timeot.ms", consumes("a->b.target.admin.request.timeout.ms")),
+        ("b.request.timeout", consumes("b.request.timeout.ms")),
+        ("a->b.source.cluster.client.ids", consumes("a->b.source.cluster.client.id")),
+        ("b.consumer.nonsense", " and has no effect"),
+        ("a->b.b.topics", " and has no effect"),
+        ("topics.blacklist", consumes("topics.exclude")),
+        (
+            "without effect here: a->b.consumer.fetch.min.bytes, a->b.producer.override.linger.ms, "
+            "a->b.target.consumer.auto.offset.reset, a.admin.retry.backoff.ms, "
+            "b.status.storage.replication.factor, source.producer.request.timeout.ms",
+            "",
+        ),
+    ]
+
+
+def consumes(near: str) -> str:
+    return f" and has no effect; {near}?"
+
+
+def test_a_flow_has_client_keys_of_its_own() -> None:
+    """KIP-382: `a.` is a cluster's for every flow, `a->b.source.` a flow's."""
+    link, back = parse_links(
+        BASE
+        | {
+            "b->a.enabled": "true",
+            "a->b.source.cluster.client.id": "reader",
+            "a->b.source.consumer.auto.offset.reset": "latest",
+            "a->b.target.producer.request.timeout.ms": "1234",
+            "b.consumer.auto.offset.reset": "latest",
+            "a.consumer.auto.offset.reset": "earliest",
+            "a->b.replication.policy.separator": "_",
+            "request.timeout.ms": "5",
+        }
+    )
+    assert link.source.client == {"client_id": "reader"}
+    assert back.target.client == {}
+    assert (link.target.client, back.source.client) == ({"request_timeout_ms": 1234}, {})
+    assert (link.auto_offset_reset, back.auto_offset_reset) == ("latest", "latest")
+    assert link.policy.remote_topic("a", "t") == "a_t"
+    assert back.policy.remote_topic("b", "t") == "b.t"
+
+
+def test_a_role_may_name_what_all_roles_share() -> None:
+    roles = {f"a.{role}.security.protocol": "SSL" for role in ("admin", "consumer", "producer")}
+    (link,) = parse_links(BASE | roles)
+    assert link.source.client["security"].protocol == "SSL"
+
+
+def test_variables_are_resolved_where_they_are_read(tmp_path: Path) -> None:
+    """KIP-297. A variable in a key that no flow reads is not looked up: its provider may be away."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("topics=flights, airlines\nport=9\nname=_\n")
+    properties = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "topics": f"${{file:{secrets}:topics}}",
+        "b.bootstrap.servers": f"localhost:${{file:{secrets}:port}}",
+        "replication.policy.separator": f"${{file:{secrets}:name}}",
+        "a->b.tasks.max": "${file:/nowhere:x}",
+        "b->a.topics": "${file:/nowhere:x}",
+    }
+    (link,) = parse_links(BASE | properties)
+    assert link.topics.choose(["flights", "others"]) == ["flights"]
+    assert link.target.bootstrap_servers == "localhost:9"
+    assert link.policy.remote_topic("a", "t") == "a_t"
+    with pytest.raises(ConfigError) as caught:
+        parse_links(BASE | properties | {"b->a.enabled": "true"})
+    assert caught.value.key == "b->a.topics"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from connect.distributed import fencing
+from connect.distributed.config_changes import Decision
 from connect.distributed.fencing import ZombieFencing
 from connect.errors import ConnectError, Rebalancing
 from connect.herder import Herder
@@ -29,7 +30,7 @@ class Rounds:
             "g",
             self.herder,
             read_to_end=self._read,
-            write=self._write,
+            change=self._change,
         )
         self.herder.read([("connector-c", {"properties": {"a": "1"}})])
 
@@ -56,7 +57,8 @@ class Rounds:
         if self.fenced:
             self.herder.read(self.meanwhile)
 
-    async def _write(self, records: Any) -> None:
+    async def _change(self, decide: Decision) -> None:
+        records = list(decide())
         self.written.extend(records)
         self.herder.read(records)
 

@@ -25,8 +25,13 @@ class Topic:
         self.records: list[ConfigRecord] = []
         self.herder = Herder()
         self.is_leader = is_leader
+        self.lock = asyncio.Lock()
         self.lost = LostConfigs(
-            self.herder, is_leader=lambda: self.is_leader, read_to_end=self.read_to_end, write=self.write
+            self.herder,
+            is_leader=lambda: self.is_leader,
+            read_to_end=self.read_to_end,
+            write=self.write,
+            lock=self.lock,
         )
 
     async def read_to_end(self) -> None:
@@ -112,7 +117,7 @@ async def test_a_follower_writes_nothing_and_names_what_only_its_memory_has(topi
 async def test_a_connector_that_is_deleted_meanwhile_does_not_come_back(topic: Topic):
     await fill(topic)
     topic.lose(len(topic.records))
-    async with topic.lost.writing():
+    async with topic.lock:
         running = asyncio.create_task(topic.lost.run())
         for _ in range(20):
             await asyncio.sleep(0)

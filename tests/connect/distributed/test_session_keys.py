@@ -9,6 +9,7 @@ import pytest
 from connect.distributed.session_keys import SessionKeys
 from connect.herder import Herder
 from connect.herder.session_key import SessionKey
+from connect.stores.config_records import Decision
 
 TTL = 3600.0
 
@@ -28,13 +29,13 @@ class Rotation:
             config,
             self.herder,
             may_rotate=lambda: True,
-            write=self.write,
+            change=self.change,
             clock=lambda: self.now,
             wall_clock=lambda: self.wall,
         )
 
-    async def write(self, records) -> None:
-        self.herder.read(records)
+    async def change(self, decide: Decision) -> None:
+        self.herder.read(decide())
         self.keys.note()
 
     def read(self, created_ms: int) -> None:
