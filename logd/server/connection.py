@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from logd.api.dispatch.dispatch import Answered, Serving
     from logd.api.request.answer import Answer
     from logd.broker.broker import Broker
-    from logd.broker.quotas.client_quotas import ClientQuotas
     from logd.config.listeners import Endpoint
     from logd.security.listener_security import ListenerSecurity
     from logd.server.output import Part
@@ -71,12 +70,6 @@ class ConnectionOwner(Protocol):
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""
-
-
-def _under_quotas(serve: Serving, quotas: ClientQuotas) -> Serving:
-    from logd.api.dispatch.throttling import throttling  # only where there are quotas
-
-    return throttling(serve, quotas)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -268,7 +261,9 @@ class Connection(asyncio.BufferedProtocol):
         buffer, start, filled = received.buffer, received.start, received.filled
         serve, responses = self._owner.serve, self._responses
         if (quotas := self._owner.broker.client_quotas) is not None:
-            serve = _under_quotas(serve, quotas)
+            from logd.api.dispatch.throttling import throttling  # only where there are quotas
+
+            serve = throttling(serve, quotas)
         if self._gate is not None:
             serve = self._gate.over(serve)
         self._is_held_up = False

@@ -69,6 +69,7 @@ class _Request:
         began = time.perf_counter()
         outcome = serve(view, pos, end, context)
         self._seconds = time.perf_counter() - began
+        context.fetch_bytes_max = None  # the quota may be gone before the next request
         if isinstance(outcome, Delayed):
             return _Later(outcome, self.finished)
         if asyncio.iscoroutine(outcome):

@@ -14,7 +14,7 @@ from kafka_client.wire.messages.create_partitions import (
 )
 from logd.api.handlers.create_topics import check_assignment
 from logd.api.request.context import RequestContext
-from logd.api.request.mutations import count_mutations, mutation_throttle_ms
+from logd.api.request.mutations import check_mutations, count_mutations, mutation_throttle_ms
 from logd.broker.broker import Broker
 from logd.metadata.decisions import check_growth
 
@@ -50,16 +50,18 @@ def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitio
 
 async def _grow(context: RequestContext, growth: CreatePartitionsTopic, validate_only: bool) -> None:
     broker = context.broker
+    topic = broker.catalog.topics.get(growth.name)
+    partitions = 0 if topic is None else len(topic.partitions)
     assignments = None
     if growth.assignments is not None:
         assignments = [row.broker_ids for row in growth.assignments]
     if broker.cluster.is_standalone:
         _check_growth_here(broker, growth.name, growth.count, assignments)
-        if validate_only:
-            return
-    if (topic := broker.catalog.topics.get(growth.name)) is not None:
-        count_mutations(context, max(growth.count - len(topic.partitions), 0), strict_from=STRICT_FROM)
-    await broker.catalog.grow(growth.name, growth.count, assignments, validate_only=validate_only)
+    if topic is not None:
+        check_mutations(context, strict_from=STRICT_FROM)
+    if not (broker.cluster.is_standalone and validate_only):
+        await broker.catalog.grow(growth.name, growth.count, assignments, validate_only=validate_only)
+    count_mutations(context, growth.count - partitions)
 
 
 def _check_growth_here(

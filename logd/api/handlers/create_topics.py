@@ -20,7 +20,7 @@ from kafka_client.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from logd.api.request.context import RequestContext
-from logd.api.request.mutations import count_mutations, mutation_throttle_ms
+from logd.api.request.mutations import check_mutations, count_mutations, mutation_throttle_ms
 from logd.broker.broker import Broker
 from logd.broker.topics.catalog import new_topic
 from logd.broker.topics.configs import described_topic_configs
@@ -73,8 +73,10 @@ async def _create(
         if broker.cluster.is_standalone
         else _placed(broker, topic, configs)
     )
-    count_mutations(context, new.partitions, strict_from=STRICT_FROM)
+    if topic.name not in broker.catalog.topics:
+        check_mutations(context, strict_from=STRICT_FROM)
     created = await broker.catalog.add(new, validate_only=validate_only)
+    count_mutations(context, created.partitions)
     assigned = new.assignments
     return CreatableTopicResult(
         name=topic.name,

@@ -16,7 +16,7 @@ from kafka_client.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 from logd.api.request.context import RequestContext
-from logd.api.request.mutations import count_mutations, mutation_throttle_ms
+from logd.api.request.mutations import check_mutations, count_mutations, mutation_throttle_ms
 from logd.broker.topics.catalog import TopicCatalog
 
 REQUEST = DeleteTopicsRequest
@@ -88,5 +88,6 @@ async def _delete(context: RequestContext, result: DeletableTopicResult) -> None
     catalog = context.broker.catalog
     topic = catalog.find(result.name) if result.name is not None else catalog.find_by_id(result.topic_id)
     result.name, result.topic_id = topic.name, topic.topic_id
-    count_mutations(context, len(topic.partitions), strict_from=STRICT_FROM)
+    check_mutations(context, strict_from=STRICT_FROM)
     await context.broker.delete_topic(topic)
+    count_mutations(context, len(topic.partitions))

@@ -8,16 +8,22 @@ if TYPE_CHECKING:
     from logd.api.request.context import RequestContext
 
 
-def count_mutations(context: RequestContext, partitions: int, *, strict_from: int) -> None:
-    """Count partitions of a change.
+def check_mutations(context: RequestContext, *, strict_from: int) -> None:
+    """Raise KafkaError(THROTTLING_QUOTA_EXCEEDED) if the client's quota is used up.
 
-    Raises KafkaError(THROTTLING_QUOTA_EXCEEDED) if the client's quota is used up and its request has version
-    `strict_from` or later, from which on clients know the error.
+    `strict_from` is the first version of the request whose clients know the error. Clients of older ones wait
+    afterwards only.
     """
     quotas = context.broker.client_quotas
+    if quotas is not None and context.version >= strict_from:
+        quotas.check_mutations(context.user, context.client_id or "")
+
+
+def count_mutations(context: RequestContext, partitions: int) -> None:
+    """Count the partitions of a change that was made, or that would have been if it was asked about only."""
+    quotas = context.broker.client_quotas
     if quotas is not None:
-        is_strict = context.version >= strict_from
-        quotas.mutated(context.user, context.client_id or "", partitions, is_strict=is_strict)
+        quotas.mutated(context.user, context.client_id or "", partitions)
 
 
 def mutation_throttle_ms(context: RequestContext) -> int:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 USERS_MAX: Final = 10_000
 """Most clients whose use is remembered, of each kind of quota. Those longest without a request go first."""
+THROTTLE_MS_MAX: Final = 2**31 - 1
+"""The longest wait that a response can say, in ms."""
 _KINDS: Final = {
     PRODUCER_BYTE_RATE: ("Produce", "byte-rate"),
     CONSUMER_BYTE_RATE: ("Fetch", "byte-rate"),
@@ -36,6 +38,10 @@ _KINDS: Final = {
     CONTROLLER_MUTATION_RATE: ("ControllerMutation", "tokens"),
 }
 """Kafka's type of each quota's metrics, and the name of what is limited."""
+
+
+def _wait(milliseconds: float) -> int:
+    return round(min(milliseconds, THROTTLE_MS_MAX))
 
 
 class _Use:
@@ -93,18 +99,18 @@ class ClientQuotas:
         limit = self.limits.find(CONSUMER_BYTE_RATE, user, client_id)
         return None if limit is None else limit.value * (WINDOWS - 1) * WINDOW_MS / 1000
 
-    def mutated(self, user: str, client_id: str, count: int, *, is_strict: bool) -> None:
-        """Count partitions that a request creates or deletes (KIP-599).
+    def check_mutations(self, user: str, client_id: str) -> None:
+        """Raise KafkaError(THROTTLING_QUOTA_EXCEEDED) if a client has no tokens left (KIP-599)."""
+        use, now_ms = self._use(CONTROLLER_MUTATION_RATE, user, client_id)
+        if use is not None and use.bucket is not None and use.bucket.tokens(use.limit, now_ms) < 0:
+            use.throttle_ms = _wait(use.bucket.throttle_ms(use.limit, now_ms))
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
-        Raises KafkaError(THROTTLING_QUOTA_EXCEEDED) if `is_strict` and there are no tokens left. Clients of
-        older versions do not know the error: they wait afterwards only.
-        """
+    def mutated(self, user: str, client_id: str, count: int) -> None:
+        """Count partitions that a request has created or deleted."""
         use, now_ms = self._use(CONTROLLER_MUTATION_RATE, user, client_id)
         if use is None or use.bucket is None:
             return
-        if is_strict and use.bucket.tokens(use.limit, now_ms) < 0:
-            use.throttle_ms = round(use.bucket.throttle_ms(use.limit, now_ms))
-            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
         use.bucket.take(count, use.limit, now_ms)
         use.rate.record(count, now_ms)
 
@@ -113,7 +119,7 @@ class ClientQuotas:
         use, now_ms = self._use(CONTROLLER_MUTATION_RATE, user, client_id)
         if use is None or use.bucket is None:
             return 0
-        use.throttle_ms = round(use.bucket.throttle_ms(use.limit, now_ms))
+        use.throttle_ms = _wait(use.bucket.throttle_ms(use.limit, now_ms))
         return use.throttle_ms
 
     def connected(self, address: str) -> bool:
@@ -137,7 +143,7 @@ class ClientQuotas:
         if use is None:
             return 0
         use.rate.record(value, now_ms)
-        use.throttle_ms = round(use.rate.throttle_ms(use.limit, now_ms))
+        use.throttle_ms = _wait(use.rate.throttle_ms(use.limit, now_ms))
         return use.throttle_ms
 
     def _use(self, key: str, user: str, client_id: str) -> tuple[_Use | None, int]:

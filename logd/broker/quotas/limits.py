@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from logd.config.connection_limits import plain_address
 from logd.metadata.client_quotas import CLIENT_ID, CONNECTION_CREATION_RATE, IP, USER, QuotaEntity
 
 _NONE = ""
@@ -33,7 +34,9 @@ class QuotaLimits:
         for entity, values in quotas:
             names = dict(entity)
             if IP in names:
-                self._addresses[names[IP]] = values[CONNECTION_CREATION_RATE]
+                address = names[IP]
+                plain = None if address is None else plain_address(address)
+                self._addresses[plain] = values[CONNECTION_CREATION_RATE]
                 continue
             for key, value in values.items():
                 place = names.get(USER, _NONE), names.get(CLIENT_ID, _NONE)
@@ -42,27 +45,26 @@ class QuotaLimits:
     def __bool__(self) -> bool:
         return bool(self._by_key or self._addresses)
 
-    @property
-    def has_addresses(self) -> bool:
-        """True if there are quotas of addresses."""
-        return bool(self._addresses)
-
     def find(self, key: str, user: str, client_id: str) -> Limit | None:
         """Return the quota of a key that holds for a user's client, or None."""
         limits = self._by_key.get(key)
         if limits is None:
             return None
+        clients = (client_id, None) if client_id else ()
         for user_name in (user, None):
-            for client_name in (client_id, None):
-                if (value := limits.get((user_name, client_name))) is not None and client_id:
+            for client_name in clients:
+                if (value := limits.get((user_name, client_name))) is not None:
                     return Limit(value, user, client_id)
             if (value := limits.get((user_name, _NONE))) is not None:
                 return Limit(value, user, _NONE)
-        for client_name in (client_id, None):
-            if (value := limits.get((_NONE, client_name))) is not None and client_name != _NONE:
+        for client_name in clients:
+            if (value := limits.get((_NONE, client_name))) is not None:
                 return Limit(value, _NONE, client_id)
         return None
 
     def of_address(self, address: str) -> float | None:
-        """Return the connections per second that an address may make, or None."""
+        """Return the connections per second that an address may make, or None.
+
+        `address` is in the form of `plain_address`.
+        """
         return self._addresses.get(address, self._addresses.get(None))

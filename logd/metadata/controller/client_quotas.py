@@ -107,11 +107,15 @@ def _checked_entity(names: Sequence[tuple[str, str | None]]) -> QuotaEntity:
         if name is not None and len(name) > NAME_LENGTH_MAX:
             raise _invalid(f"{type} of {len(name)} characters, {NAME_LENGTH_MAX} are allowed")
         by_type[type] = name
-    if not by_type or (IP in by_type and len(by_type) > 1):
+    if not by_type:
         raise _invalid("Invalid empty client quota entity")
+    if IP in by_type and len(by_type) > 1:
+        raise _invalid(
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+        )
     address = by_type.get(IP)
     if address is not None and not _is_address(address):
-        raise _invalid(f"{address} is not a valid IP address.")
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
     return entity_of(by_type)
 
 
@@ -135,10 +139,11 @@ def _altered(current: Mapping[str, str], entity: QuotaEntity, ops: Ops) -> dict[
         if key in altered:
             raise _invalid(f"Duplicate quota key {key} not updating quota for this entity {_shown(entity)}")
         altered.add(key)
-        if key not in keys:
-            raise _invalid(f"Invalid configuration key {key}")
         if value is None:
-            configs.pop(key, None)
+            if key in keys:  # a key such as a user's credentials stays; Kafka says no error
+                configs.pop(key, None)
+        elif key not in keys:
+            raise _invalid(f"Invalid configuration key {key}")
         else:
             configs[key] = _text(key, value)
     return configs
@@ -146,8 +151,10 @@ def _altered(current: Mapping[str, str], entity: QuotaEntity, ops: Ops) -> dict[
 
 def _text(key: str, value: float) -> str:
     """Return a quota as Kafka 3 writes it to ZooKeeper: whole numbers without a fraction."""
-    if not value > 0 or math.isinf(value):
+    if not value > 0:
         raise _invalid(f"Quota {key} must be greater than 0")
+    if key not in _LARGEST and math.isinf(value):  # Kafka takes it for a quota without an effect
+        raise _invalid(f"Quota {key} must be finite; remove it for no limit")
     if key not in _LARGEST:
         return repr(float(value))
     largest, type = _LARGEST[key]

@@ -45,11 +45,7 @@ def quotas_with(rows: list[tuple[str, str, float]], clock: Clock) -> ClientQuota
     names = {"*": None}
     for user, client, limit in rows:
         entity = entity_of(
-            {
-                type: names.get(name, name)
-                for type, name in ((USER, user), (CLIENT_ID, client))
-                if name != "-"
-            }
+            {type: names.get(name, name) for type, name in ((USER, user), (CLIENT_ID, client)) if name != "-"}
         )
         image.apply(configs_change(entity, dict.fromkeys(CLIENT_KEYS, str(limit))))
     return ClientQuotas(image, clock.seconds)
@@ -61,7 +57,8 @@ def recorded(quotas: ClientQuotas, kind: str, user: str, client: str, value: flo
     if kind == "REQUEST":
         return str(quotas.served(user, client, value / 1e9))
     try:
-        quotas.mutated(user, client, int(value), is_strict=True)
+        quotas.check_mutations(user, client)
+        quotas.mutated(user, client, int(value))
     except KafkaError:
         return f"exceeded {quotas.mutation_throttle_ms(user, client)}"
     return "0"
