@@ -41,18 +41,20 @@ class Rate:
 
     def per_second(self, now_ms: int) -> float:
         """Return the rate."""
-        return self._sum(now_ms) / (self._elapsed_ms(now_ms) / 1000)
+        elapsed_ms = self._elapsed_ms(now_ms)
+        return self._sum() / (elapsed_ms / 1000)
 
     def throttle_ms(self, limit: float, now_ms: int) -> float:
         """Return how long to wait until the rate is within the limit; 0 if it is now."""
         elapsed_ms = self._elapsed_ms(now_ms)
-        rate = self._sum(now_ms) / (elapsed_ms / 1000)
+        rate = self._sum() / (elapsed_ms / 1000)
         return (rate - limit) / limit * elapsed_ms if rate > limit else 0.0
 
-    def _sum(self, now_ms: int) -> float:
+    def _sum(self) -> float:
         return sum(window.value for window in self._windows)
 
     def _elapsed_ms(self, now_ms: int) -> int:
+        """Forget old windows, and return the time that the others are about."""
         windows = self._windows
         while windows and now_ms - windows[0].last_ms >= WINDOWS * WINDOW_MS:
             windows.popleft()

@@ -32,11 +32,11 @@ NAME_LENGTH_MAX: Final = 1_000
 EXACT, OF_DEFAULT, ANY = 0, 1, 2
 """Match types of a filter's component."""
 _LARGEST: Final = {
-    PRODUCER_BYTE_RATE: (2**63 - 1, "LONG"),
-    CONSUMER_BYTE_RATE: (2**63 - 1, "LONG"),
-    CONNECTION_CREATION_RATE: (2**31 - 1, "INT"),
+    PRODUCER_BYTE_RATE: (2**63 - 1, "a LONG"),
+    CONSUMER_BYTE_RATE: (2**63 - 1, "a LONG"),
+    CONNECTION_CREATION_RATE: (2**31 - 1, "an INT"),
 }
-"""The keys of whole numbers, with their largest value and its type in Kafka."""
+"""The keys of whole numbers, with their largest value and its type in Kafka, after its article."""
 _EPSILON: Final = 1e-6
 
 Ops = Sequence[tuple[str, float | None]]
@@ -159,7 +159,7 @@ def _text(key: str, value: float) -> str:
         return repr(float(value))
     largest, type = _LARGEST[key]
     if value > largest:
-        raise _invalid(f"Proposed value for {key} is too large for a {type}.")
+        raise _invalid(f"Proposed value for {key} is too large for {type}.")
     if abs(value % 1.0) > _EPSILON:
         raise _invalid(f"{key} cannot be a fractional value.")
     return str(int(value))

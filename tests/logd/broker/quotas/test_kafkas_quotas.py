@@ -72,7 +72,8 @@ def of_round(source: random.Random, number: int, clock: Clock) -> Iterator[tuple
         yield f"set\t{user}\t{client}\t{limit}", ""
     quotas = quotas_with(rows, clock)
     for _ in range(RECORDS):
-        user, client = prefix + source.choice(USERS), prefix + source.choice(CLIENTS)
+        user = prefix + source.choice(USERS)
+        client = prefix + source.choice(CLIENTS) if source.random() < 0.8 else ""
         limit = quotas.limits.find("producer_byte_rate", user, client)
         yield f"quota\t{user}\t{client}", str(NO_LIMIT if limit is None else limit.value)
         clock.ms += source.choice((0, 1, 30, 400, 999, 1_000, 3_500, 12_000, 40_000))
