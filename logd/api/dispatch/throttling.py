@@ -74,7 +74,7 @@ class _Request:
             return _Later(outcome, self.finished)
         if asyncio.iscoroutine(outcome):
             return self._after(outcome)
-        return self.finished(cast("Answered", outcome))
+        return self.finished(outcome)
 
     async def _after(self, outcome: Coroutine[Any, Any, Answered]) -> Answered:
         return self.finished(await _Timed(outcome, self._add))

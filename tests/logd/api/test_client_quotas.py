@@ -145,18 +145,18 @@ def test_changes_of_topics(logd: LogdProcess, new_name: Callable[..., str], limi
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name=first)])
     old_deletion = DeleteTopicsRequest(topic_names=[second])
 
-    def asked(request: Message, version: int) -> tuple[int, bool]:
+    def topic_error(request: Message, version: int) -> tuple[int, bool]:
         return outcome(logd, client_id, request, version)
 
-    assert asked(creation(first, partitions=0), 7) == (ErrorCode.INVALID_PARTITIONS, False)
-    assert asked(creation(first), 7) == (0, True)
-    assert asked(creation(second), 6) == (exceeded, True)
-    assert asked(creation(first), 7) == (ErrorCode.TOPIC_ALREADY_EXISTS, True)
-    assert asked(growth, 3) == (exceeded, True)
-    assert asked(deletion, 6) == (exceeded, True)
-    assert asked(creation(second), 5) == (0, True), "its client does not know the error"
-    assert asked(growth, 2) == (0, True)
-    assert asked(old_deletion, 4) == (0, True)
+    assert topic_error(creation(first, partitions=0), 7) == (ErrorCode.INVALID_PARTITIONS, False)
+    assert topic_error(creation(first), 7) == (0, True)
+    assert topic_error(creation(second), 6) == (exceeded, True)
+    assert topic_error(creation(first), 7) == (ErrorCode.TOPIC_ALREADY_EXISTS, True)
+    assert topic_error(growth, 3) == (exceeded, True)
+    assert topic_error(deletion, 6) == (exceeded, True)
+    assert topic_error(creation(second), 5) == (0, True), "its client does not know the error"
+    assert topic_error(growth, 2) == (0, True)
+    assert topic_error(old_deletion, 4) == (0, True)
     assert outcome(logd, "another", deletion, 6) == (0, False)
 
 

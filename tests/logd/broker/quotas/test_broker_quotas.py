@@ -15,9 +15,10 @@ from logd.broker.quotas import client_quotas
 from logd.broker.quotas.client_quotas import ClientQuotas
 from logd.broker_server import BrokerServer
 from logd.config.load import from_properties
-from logd.metadata.client_quotas import configs_change, entity_of
+from logd.metadata.client_quotas import CLIENT_KEYS, configs_change, entity_of
 from logd.metadata.image import ClusterImage, user_configs
 from tests.support.client_quotas import alter_quotas
+from tests.support.documented_metrics import check_documented
 from tests.support.raw_client import RawClient
 
 ADDRESS = "127.0.0.1"
@@ -91,30 +92,30 @@ async def started(folder: Path) -> BrokerServer:
     return server
 
 
-async def asked(server: BrokerServer, quotas: Mapping[str, float | None] | None = None) -> None:
+async def ask(server: BrokerServer, quotas: Mapping[str, float | None] | None = None) -> None:
     """Set quotas of a client, or ask for nothing but an answer, in a thread: the broker has this one."""
 
-    def ask() -> None:
+    def request() -> None:
         with closing(RawClient(server.broker.endpoint.port)) as client:
             if quotas is None:
                 client.request(MetadataRequest(topics=[]), 12)
             else:
                 alter_quotas(client, {"client-id": "c"}, quotas)
 
-    await asyncio.to_thread(ask)
+    await asyncio.to_thread(request)
 
 
 async def test_nothing_is_counted_without_quotas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = await started(tmp_path)
     try:
         assert server.broker.client_quotas is None
-        await asked(server, {"producer_byte_rate": 1_000})
+        await ask(server, {"producer_byte_rate": 1_000})
         assert server.broker.client_quotas is not None
-        await asked(server, {"producer_byte_rate": None})
+        await ask(server, {"producer_byte_rate": None})
         assert server.broker.client_quotas is None
         await server.broker.catalog.follow([user_configs("alice", {"SCRAM-SHA-256": "no quota"})])
         monkeypatch.setattr(throttling, "throttling", None)  # a call of it would close the connection
-        await asked(server)
+        await ask(server)
         assert server.broker.client_quotas is None
     finally:
         await server.stop()
@@ -122,7 +123,7 @@ async def test_nothing_is_counted_without_quotas(tmp_path: Path, monkeypatch: py
 
 async def test_a_restart_keeps_quotas(tmp_path: Path) -> None:
     server = await started(tmp_path)
-    await asked(server, {"producer_byte_rate": 1_000, "request_percentage": 200.0})
+    await ask(server, {"producer_byte_rate": 1_000, "request_percentage": 200.0})
     await server.stop()
     server = await started(tmp_path)
     try:
@@ -165,15 +166,18 @@ async def test_connections_of_an_address_that_are_too_many(tmp_path: Path) -> No
 async def test_waits_are_in_the_metrics(tmp_path: Path) -> None:
     server = await started(tmp_path)
     try:
-        limits = {"producer_byte_rate": "10", "controller_mutation_rate": "1"}
+        limits = {key: "1" if key == "controller_mutation_rate" else "10" for key in CLIENT_KEYS}
         quotas = server.broker.client_quotas = quotas_of(Clock(), ({"client-id": "c"}, limits))
         wait_ms = quotas.produced("alice", "c", 1_000)
         assert wait_ms == 90_000
         quotas.mutated("alice", "c", 5)
+        quotas.fetched("alice", "c", 1)
+        quotas.served("alice", "c", 0.1)
         tags = {"user": "", "client-id": "c"}
         metrics = server.broker.metrics
         assert metrics.values("Produce", **tags) == {"byte-rate": 100.0, "throttle-time": wait_ms}
         mutations = metrics.values("ControllerMutation", **tags)
+        check_documented(metrics, "Produce", "Fetch", "Request", "ControllerMutation")
         assert mutations == {"tokens": 6, "throttle-time": 0, "mutation-rate": 0.5}
     finally:
         await server.stop()

@@ -34,7 +34,7 @@ def limits(source: random.Random, prefix: str) -> Iterator[tuple[str, str, float
     users = ("-", "*", *(prefix + user for user in USERS[:2]))
     clients = ("-", "*", *(prefix + client for client in CLIENTS[:1]))
     places = [(user, client) for user in users for client in clients if (user, client) != ("-", "-")]
-    # A default holds for all rounds, since Kafka's managers are not made anew.
+    # A default holds for all rounds, since Kafka's managers stay the same.
     named = [place for place in places if place[0].startswith(prefix)]
     for user, client in source.sample(named, source.randint(1, len(named))):
         yield user, client, float(source.choice((1, 7, 100, 2_500)))
