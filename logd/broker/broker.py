@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from logd.broker.cluster.replica_selector import ReplicaSelector
     from logd.broker.cluster.replication.led_partitions import LedPartitions
     from logd.broker.partition.partition import Partition
+    from logd.broker.quotas.client_quotas import ClientQuotas
     from logd.broker.topics.topic import Topic
     from logd.config.broker import BrokerConfig
     from logd.config.listeners import Endpoint
@@ -125,6 +126,8 @@ class Broker:
         """The login of other brokers to this one; None for a standalone broker."""
         self.authorizer: Authorizer | None = None
         """Decides what a peer may do; None without authorizer.class.name: everybody may do everything."""
+        self.client_quotas: ClientQuotas | None = None
+        """The quotas of clients; None while the cluster has none, so that nothing is counted."""
         self._remote_creations: RemoteCreations | None = None
         self.catalog: TopicCatalog
         self.cluster: ClusterView
@@ -278,7 +281,23 @@ class Broker:
             settings_changed=self._settings_changed,
         )
         self._make_authorizer()
+        self.catalog.quotas_changed = self._quotas_changed
+        self._quotas_changed()
         return replicas
+
+    def _quotas_changed(self) -> None:
+        """Go by the quotas in the image."""
+        if not (self.image.user_configs or self.image.entity_configs):
+            self.client_quotas = None
+            return
+        from logd.broker.quotas.client_quotas import ClientQuotas
+
+        quotas = self.client_quotas
+        if quotas is None:
+            quotas = ClientQuotas(self.image, self.loop.time)
+        else:
+            quotas.configure(self.image)
+        self.client_quotas = quotas if quotas.limits else None
 
     def _make_authorizer(self) -> None:
         if not self.config.authorizer_class_name:

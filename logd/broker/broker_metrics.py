@@ -8,6 +8,7 @@ meter such as `RequestsPerSec` is its count, `Requests-total`. Queues that Kafka
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logd.storage.open_files import OPEN_FILES
@@ -27,6 +28,9 @@ _IN_SYNC = (
 )
 _CLUSTER = ("ActiveControllerCount", "GlobalTopicCount", "GlobalPartitionCount", "OfflinePartitionsCount")
 
+QUOTA_TYPES = ("Produce", "Fetch", "Request", "ControllerMutation")
+"""Kafka's types of the metrics of client quotas, which exist for clients that have one."""
+
 
 class BrokerMetrics:
     """Reads one broker that has started."""
@@ -44,6 +48,8 @@ class BrokerMetrics:
         metrics.add("kafka.server", "FetchSessionCache", self._fetch_sessions)
         metrics.add_each("kafka.network", "RequestMetrics", self._requests)
         metrics.add_each("kafka.server", "DelayedOperationPurgatory", self._waiting)
+        for type in QUOTA_TYPES:
+            metrics.add_each("kafka.server", type, partial(self._quotas, type))
         for type, read in self._queues().items():
             metrics.add("millstream", type, read)
         if (membership := self._broker.membership) is not None:
@@ -67,6 +73,10 @@ class BrokerMetrics:
             "transactions": broker.transactions.statistics,
             "truncations": broker.truncations.statistics,
         }
+
+    def _quotas(self, type: str) -> Iterable[tuple[Mapping[str, str], Values]]:
+        quotas = self._broker.client_quotas
+        return () if quotas is None else quotas.metrics(type)
 
     def _waiting(self) -> Iterable[tuple[Mapping[str, str], Values]]:
         yield {"delayedOperation": "Fetch"}, {"PurgatorySize": self._broker.wakeups.waiting}

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logd.metadata.image import Change, ClusterImage, broker_gone, replicas_offline, user_configs
+from logd.metadata.image import (
+    Change,
+    ClusterImage,
+    broker_gone,
+    entity_configs,
+    replicas_offline,
+    user_configs,
+)
 
 
 def differences(before: ClusterImage, after: ClusterImage) -> list[Change]:
@@ -51,6 +58,10 @@ def _configs(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
         configs = after.user_configs.get(user, {})
         if configs != before.user_configs.get(user, {}):
             yield user_configs(user, configs)
+    for path in {**before.entity_configs, **after.entity_configs}:
+        configs = after.entity_configs.get(path, {})
+        if configs != before.entity_configs.get(path, {}):
+            yield entity_configs(path, configs)
 
 
 def _acls(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:

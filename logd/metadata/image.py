@@ -9,7 +9,7 @@ from the controller.
 
     type                                                        stored or not
     topic, topic-deleted, broker-configs, producer-ids, acls    stored, also by a standalone broker
-    user-configs                                                the same
+    user-configs, entity-configs                                the same
     decoy-key                                                   stored by a standalone broker only
     partition                                                   stored; a standalone broker writes none
     broker, broker-gone, replicas-offline                       current state: a store need not keep it
@@ -70,6 +70,14 @@ def user_configs(user: str, configs: Mapping[str, str]) -> Change:
     return {"type": "user-configs", "user": user, "configs": dict(configs)}
 
 
+def entity_configs(path: str, configs: Mapping[str, str]) -> Change:
+    """Return the change that replaces what is stored at a path below `/config`; no configs remove it.
+
+    `logd.metadata.client_quotas` makes the paths.
+    """
+    return {"type": "entity-configs", "entity": path, "configs": dict(configs)}
+
+
 def broker_gone(broker: int) -> Change:
     """Return the change that removes a broker which is no longer alive."""
     return {"type": "broker-gone", "id": broker}
@@ -92,6 +100,7 @@ class ClusterImage:
     ``topics`` are by name. ``deleted`` has the ids of topics whose files may still be on disk.
     ``broker_configs`` are changed settings by broker; ``""`` means all brokers. ``user_configs`` are what
     Kafka keeps of users in `/config/users`, by user: SCRAM credentials by mechanism, which are secrets.
+    ``entity_configs`` are the quotas of all entities but single users, by the path below `/config`.
     ``decoy_key`` is a standalone broker's secret for `logd.security.scram_users`. ``partitions`` is empty
     for a standalone broker, which hosts and leads every partition. ``brokers`` are the live ones, by id.
     ``acls`` are the access control lists, by the pattern of resources that they are about.
@@ -106,6 +115,7 @@ class ClusterImage:
         "brokers",
         "decoy_key",
         "deleted",
+        "entity_configs",
         "next_producer_id",
         "offline",
         "partitions",
@@ -118,6 +128,7 @@ class ClusterImage:
         self.deleted: set[bytes] = set()
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.user_configs: dict[str, dict[str, str]] = {}
+        self.entity_configs: dict[str, dict[str, str]] = {}
         self.decoy_key = b""
         self.next_producer_id = 0
         self.partitions: dict[TopicPartition, PartitionImage] = {}
@@ -175,6 +186,8 @@ class ClusterImage:
                 self.broker_configs[change["broker"]] = change["configs"]
             case "user-configs":
                 self._apply_user(change)
+            case "entity-configs":
+                self._apply_entity(change)
             case "decoy-key":
                 self.decoy_key = bytes.fromhex(change["key"])
             case "acls":
@@ -187,6 +200,12 @@ class ClusterImage:
             self.user_configs[change["user"]] = change["configs"]
         else:
             self.user_configs.pop(change["user"], None)
+
+    def _apply_entity(self, change: Change) -> None:
+        if change["configs"]:
+            self.entity_configs[change["entity"]] = change["configs"]
+        else:
+            self.entity_configs.pop(change["entity"], None)
 
     def _apply_acls(self, change: Change) -> None:
         from logd.metadata.acls import changed_acls
@@ -278,6 +297,7 @@ class ClusterImage:
             for broker, configs in self.broker_configs.items()
         ]
         changes += [user_configs(user, configs) for user, configs in self.user_configs.items()]
+        changes += [entity_configs(path, configs) for path, configs in self.entity_configs.items()]
         if self.decoy_key:
             changes.append({"type": "decoy-key", "key": self.decoy_key.hex()})
         if self.acls:

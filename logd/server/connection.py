@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from logd.api.request.answer import NotYet, Refused
+from logd.api.request.answer import NotYet, Refused, Throttled
 from logd.api.request.context import RequestContext
 from logd.api.table import PRODUCE
 from logd.broker.fetching.delayed import Delayed
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self._received = ReceiveBuffer(owner.receive_buffers)
         self._answers: list[Part] = []
         self._with_files = False
-        self._waiting: Delayed[Answer] | asyncio.Task[Answered] | None = None
+        self._waiting: Delayed[Answer] | asyncio.Task[Answered] | asyncio.TimerHandle | None = None
         self._head = b""
         """The head of the request that waits or has failed, for the log; empty if it is not known."""
         self._responses: deque[asyncio.Future[bytes] | Answer] = deque()
@@ -263,6 +263,10 @@ class Connection(asyncio.BufferedProtocol):
         received = self._received
         buffer, start, filled = received.buffer, received.start, received.filled
         serve, responses = self._owner.serve, self._responses
+        if (quotas := self._owner.broker.client_quotas) is not None:
+            from logd.api.dispatch.throttling import throttling  # only where there are quotas
+
+            serve = throttling(serve, quotas)
         if self._gate is not None:
             serve = self._gate.over(serve)
         self._is_held_up = False
@@ -326,14 +330,26 @@ class Connection(asyncio.BufferedProtocol):
         allowed = self._request_bytes_max
         return f"announced a request of {size} bytes; socket.request.max.bytes allows 0 to {allowed}"
 
-    def _wait_for(self, answer: Delayed[Answer] | Coroutine[Any, Any, Answered]) -> None:
-        if isinstance(answer, Delayed):
+    def _wait_for(self, answer: Delayed[Answer] | Throttled | Coroutine[Any, Any, Answered]) -> None:
+        if isinstance(answer, Throttled):
+            self._throttle(answer)
+        elif isinstance(answer, Delayed):
             self._waiting = answer
             answer.start(self._answered, self._request_failed)
         else:
             task = self._loop.create_task(answer)
             self._waiting = task
             task.add_done_callback(self._task_done)
+
+    def _throttle(self, throttled: Throttled) -> None:
+        """Send the answer, and serve nothing until the time is over (KIP-219)."""
+        self._waiting = self._loop.call_later(throttled.seconds, self._unthrottle)
+        self._respond(throttled.answer)
+
+    def _unthrottle(self) -> None:
+        self._waiting = None
+        self.last_active = self._loop.time()
+        self._go_on()
 
     def _task_done(self, task: asyncio.Task[Answered]) -> None:
         if self._closed:
@@ -364,6 +380,14 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         if self._closed:
             return
+        if isinstance(answer, Throttled):
+            self._throttle(answer)
+            return
+        self._respond(answer)
+        self._go_on()
+
+    def _respond(self, answer: Answer | asyncio.Future[bytes] | None) -> None:
+        """Send a response in its turn."""
         if isinstance(answer, asyncio.Future):
             self._responses.append(answer)
             answer.add_done_callback(self._acknowledged)
@@ -372,7 +396,6 @@ class Connection(asyncio.BufferedProtocol):
         elif answer is not None:
             self._gather(answer)
             self._flush()
-        self._go_on()
 
     def _acknowledged(self, answer: asyncio.Future[bytes]) -> None:
         """Send the acknowledgement at the end of the turn, with others of the same turn."""

@@ -43,14 +43,20 @@ def spared_listener(config: BrokerConfig, bound: list[Endpoint]) -> str | None:
 class ConnectionQuotas:
     """The connections of a broker, counted together and by address.
 
+    `may_connect` counts a connection by its address's quota, and returns False for one too many (KIP-612).
     `config` returns the current settings, `spared` is the name of the listener without limits, and `clock`
     returns the time in seconds.
     """
 
     def __init__(
-        self, config: Callable[[], BrokerConfig], spared: str | None, clock: Callable[[], float]
+        self,
+        config: Callable[[], BrokerConfig],
+        spared: str | None,
+        clock: Callable[[], float],
+        may_connect: Callable[[str], bool] = lambda address: True,
     ) -> None:
         self._config = config
+        self._may_connect = may_connect
         self._spared = spared
         self._clock = clock
         self._limited: set[CountedConnection] = set()
@@ -79,6 +85,8 @@ class ConnectionQuotas:
             limit, key = config.max_connections_per_ip, "max.connections.per.ip"
         if self._per_host[host] > limit:
             return f"more than {key}={limit}"
+        if not self._may_connect(host):
+            return "more than the quota connection_creation_rate of its address"
         return None
 
     def forget(self, connection: CountedConnection) -> None:

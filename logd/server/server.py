@@ -26,7 +26,10 @@ class Server:
         broker.metrics.add("millstream", "receive-buffers", buffers.statistics)
         endpoints = bound_endpoints(broker.config)
         quotas = ConnectionQuotas(
-            lambda: broker.config, spared_listener(broker.config, endpoints), asyncio.get_running_loop().time
+            lambda: broker.config,
+            spared_listener(broker.config, endpoints),
+            asyncio.get_running_loop().time,
+            lambda address: broker.client_quotas is None or broker.client_quotas.connected(address),
         )
         self._listeners = [Listener(broker, endpoint, buffers, quotas) for endpoint in endpoints]
         for listener in self._listeners:

@@ -38,8 +38,8 @@ def settings_with_acls() -> Mapping[str, object]:
 class LoggedInClient(RawClient):
     """A client whose user has logged in."""
 
-    def __init__(self, port: int, user: str) -> None:
-        super().__init__(port)
+    def __init__(self, port: int, user: str, *, client_id: str = "raw") -> None:
+        super().__init__(port, client_id=client_id)
         assert self.request(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
         message = f"\0{user}\0{password_of(user)}".encode()
         assert self.request(SaslAuthenticateRequest(auth_bytes=message), 2).error_code == 0

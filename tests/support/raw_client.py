@@ -20,12 +20,13 @@ TIMEOUT_SECONDS = 60.0
 class RawClient:
     """Blocking; every wait ends after ``TIMEOUT_SECONDS``."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1", *, client_id: str = "raw") -> None:
+        self.client_id = client_id
         self.socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
 
     def request(self, message: Message, version: int) -> Any:
         """Send a request and decode its response."""
-        self.send(encode_request(message, version, 7, "raw"))
+        self.send(encode_request(message, version, 7, self.client_id))
         return self.receive(message.API_KEY, version)
 
     def receive(self, api_key: int, version: int) -> Any:
@@ -61,7 +62,7 @@ class RawClient:
     ) -> None:
         """Produce without reading the answer."""
         data = batch if isinstance(batch, bytes) else build_batch(batch)
-        chunks = encode_produce_request([(topic, [(partition, data)])], version, 7, "raw", acks=acks)
+        chunks = encode_produce_request([(topic, [(partition, data)])], version, 7, self.client_id, acks=acks)
         self.send(b"".join(bytes(chunk) for chunk in chunks))
 
     def fetch(
@@ -82,7 +83,7 @@ class RawClient:
         named = FetchTopic(topic_id=topic) if isinstance(topic, bytes) else FetchTopic(topic=topic)
         named.partitions = [partition_request]
         request = FetchRequest(**{"min_bytes": 1, "max_bytes": 1 << 26, **limits}, topics=[named])
-        self.send(encode_request(request, version, 7, "raw"))
+        self.send(encode_request(request, version, 7, self.client_id))
 
     def send(self, data: bytes) -> None:
         """Send bytes as they are."""

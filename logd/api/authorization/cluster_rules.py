@@ -17,7 +17,6 @@ from kafka_client.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from kafka_client.wire.messages.describe_acls import DescribeAclsResponse
-from kafka_client.wire.messages.describe_client_quotas import DescribeClientQuotasResponse
 from kafka_client.wire.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
 from kafka_client.wire.messages.describe_log_dirs import DescribeLogDirsResponse
 from kafka_client.wire.messages.describe_quorum import DescribeQuorumResponse
@@ -74,9 +73,8 @@ DESCRIBE_QUORUM = _on_cluster(
 LIST_CONFIG_RESOURCES = _on_cluster(
     Operation.DESCRIBE_CONFIGS, lambda request, code: ListConfigResourcesResponse(error_code=code)
 )
-DESCRIBE_CLIENT_QUOTAS = _on_cluster(
-    Operation.DESCRIBE_CONFIGS, lambda request, code: DescribeClientQuotasResponse(error_code=code)
-)
+DESCRIBE_CLIENT_QUOTAS = _on_cluster(Operation.DESCRIBE_CONFIGS, _by_handler("describe_client_quotas"))
+ALTER_CLIENT_QUOTAS = _on_cluster(Operation.ALTER_CONFIGS, _by_handler("alter_client_quotas"))
 DESCRIBE_USER_SCRAM_CREDENTIALS = _on_cluster(
     Operation.DESCRIBE, _by_handler("describe_user_scram_credentials")
 )

@@ -52,6 +52,7 @@ RULES: Final[Mapping[int, Rule]] = {
     46: cluster_rules.LIST_PARTITION_REASSIGNMENTS,  # DESCRIBE cluster
     47: group_rules.OFFSET_DELETE,  # DELETE group, READ topic
     48: cluster_rules.DESCRIBE_CLIENT_QUOTAS,  # DESCRIBE_CONFIGS cluster
+    49: cluster_rules.ALTER_CLIENT_QUOTAS,  # ALTER_CONFIGS cluster
     50: cluster_rules.DESCRIBE_USER_SCRAM_CREDENTIALS,  # DESCRIBE cluster
     51: cluster_rules.ALTER_USER_SCRAM_CREDENTIALS,  # ALTER cluster
     55: cluster_rules.DESCRIBE_QUORUM,  # DESCRIBE cluster

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     import asyncio
 
     from logd.api.dispatch.forwarding import Served
-    from logd.api.request.answer import Answer
+    from logd.api.request.answer import Answer, Throttled
     from logd.api.request.context import RequestContext
     from logd.api.table import Api
     from logd.broker.fetching.delayed import Delayed
 
 _HEAD = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 
-Answered: TypeAlias = "Answer | asyncio.Future[bytes] | None"
-Outcome: TypeAlias = "Answer | Delayed[Answer] | asyncio.Future[bytes] | Coroutine[Any, Any, Answered] | None"
+Answered: TypeAlias = "Answer | asyncio.Future[bytes] | Throttled | None"
+Outcome: TypeAlias = "Answered | Delayed[Answer] | Coroutine[Any, Any, Answered]"
 """A future is of batches that are appended: further batches may be, before it is done."""
 Serving: TypeAlias = "Callable[[memoryview, int, int, RequestContext], Outcome]"
 """The form of ``serve``, and of what may stand in front of it."""

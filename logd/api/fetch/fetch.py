@@ -48,6 +48,8 @@ def serve(
             broker.fetch_sessions.close(request.session_id)
         if request.replica_id >= 0:
             broker.fetch_sessions.close_of(request.replica_id)
+    if context.fetch_bytes_max is not None:
+        request = request._replace(max_bytes=min(request.max_bytes, int(context.fetch_bytes_max)))
     read = FetchRead(broker, request, version, correlation_id, session, context.endpoint)
     if broker.authorizer is not None and not (request.replica_id >= 0 and is_from_broker(context)):
         from logd.api.authorization.records import reading

@@ -14,10 +14,13 @@ from kafka_client.wire.messages.create_partitions import (
 )
 from logd.api.handlers.create_topics import check_assignment
 from logd.api.request.context import RequestContext
+from logd.api.request.mutations import check_mutations, count_mutations, mutation_throttle_ms
 from logd.broker.broker import Broker
 from logd.metadata.decisions import check_growth
 
 REQUEST = CreatePartitionsRequest
+STRICT_FROM = 3
+"""First version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 async def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
@@ -29,11 +32,13 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name} stands in the request twice")
-            await _grow(context.broker, topic, request.validate_only)
+            await _grow(context, topic, request.validate_only)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         results[topic.name] = result
-    return CreatePartitionsResponse(results=list(results.values()))
+    return CreatePartitionsResponse(
+        throttle_time_ms=mutation_throttle_ms(context), results=list(results.values())
+    )
 
 
 def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
@@ -43,15 +48,20 @@ def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitio
     )
 
 
-async def _grow(broker: Broker, growth: CreatePartitionsTopic, validate_only: bool) -> None:
+async def _grow(context: RequestContext, growth: CreatePartitionsTopic, validate_only: bool) -> None:
+    broker = context.broker
+    topic = broker.catalog.topics.get(growth.name)
+    partitions = 0 if topic is None else len(topic.partitions)
     assignments = None
     if growth.assignments is not None:
         assignments = [row.broker_ids for row in growth.assignments]
     if broker.cluster.is_standalone:
         _check_growth_here(broker, growth.name, growth.count, assignments)
-        if validate_only:
-            return
-    await broker.catalog.grow(growth.name, growth.count, assignments, validate_only=validate_only)
+    if topic is not None:
+        check_mutations(context, strict_from=STRICT_FROM)
+    if not (broker.cluster.is_standalone and validate_only):
+        await broker.catalog.grow(growth.name, growth.count, assignments, validate_only=validate_only)
+    count_mutations(context, growth.count - partitions)
 
 
 def _check_growth_here(

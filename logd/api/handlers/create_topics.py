@@ -20,12 +20,15 @@ from kafka_client.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from logd.api.request.context import RequestContext
+from logd.api.request.mutations import check_mutations, count_mutations, mutation_throttle_ms
 from logd.broker.broker import Broker
 from logd.broker.topics.catalog import new_topic
 from logd.broker.topics.configs import described_topic_configs
 from logd.metadata.controller.topics import NewTopic
 
 REQUEST = CreateTopicsRequest
+STRICT_FROM = 6
+"""First version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
@@ -38,13 +41,13 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name} stands in the request twice")
-            result = await _create(context.broker, topic, request.validate_only)
+            result = await _create(context, topic, request.validate_only)
         except KafkaError as error:
             result = CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message, configs=None
             )
         results[topic.name] = result
-    return CreateTopicsResponse(topics=list(results.values()))
+    return CreateTopicsResponse(throttle_time_ms=mutation_throttle_ms(context), topics=list(results.values()))
 
 
 def refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
@@ -56,7 +59,10 @@ def refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsRespon
     )
 
 
-async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+async def _create(
+    context: RequestContext, topic: CreatableTopic, validate_only: bool
+) -> CreatableTopicResult:
+    broker = context.broker
     configs = {}
     for config in topic.configs:
         if config.value is None:
@@ -67,7 +73,10 @@ async def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) ->
         if broker.cluster.is_standalone
         else _placed(broker, topic, configs)
     )
+    if topic.name not in broker.catalog.topics:
+        check_mutations(context, strict_from=STRICT_FROM)
     created = await broker.catalog.add(new, validate_only=validate_only)
+    count_mutations(context, created.partitions)
     assigned = new.assignments
     return CreatableTopicResult(
         name=topic.name,

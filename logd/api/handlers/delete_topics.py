@@ -16,9 +16,12 @@ from kafka_client.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 from logd.api.request.context import RequestContext
+from logd.api.request.mutations import check_mutations, count_mutations, mutation_throttle_ms
 from logd.broker.topics.catalog import TopicCatalog
 
 REQUEST = DeleteTopicsRequest
+STRICT_FROM = 5
+"""First version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
@@ -36,7 +39,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         results.append(result)
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(throttle_time_ms=mutation_throttle_ms(context), responses=results)
 
 
 def refused(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
@@ -85,4 +88,6 @@ async def _delete(context: RequestContext, result: DeletableTopicResult) -> None
     catalog = context.broker.catalog
     topic = catalog.find(result.name) if result.name is not None else catalog.find_by_id(result.topic_id)
     result.name, result.topic_id = topic.name, topic.topic_id
+    check_mutations(context, strict_from=STRICT_FROM)
     await context.broker.delete_topic(topic)
+    count_mutations(context, len(topic.partitions))

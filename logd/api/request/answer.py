@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import asyncio
+from typing import NamedTuple, TypeAlias
 
 from kafka_client.errors import MillstreamError
 from kafka_client.records.slice import FileSlice
 
 Answer: TypeAlias = bytes | list[bytes | FileSlice]
 """A whole response frame, its length in front: one piece of bytes, or pieces of bytes and files."""
+
+
+class Throttled(NamedTuple):
+    """An answer after which the client's connection serves nothing for some seconds (KIP-219).
+
+    No answer with acks=0; a future if the batches of the request are not acknowledged yet.
+    """
+
+    answer: Answer | asyncio.Future[bytes] | None
+    seconds: float
 
 
 class Refused(MillstreamError):

@@ -22,6 +22,7 @@ class RequestContext:
         "client_host",
         "client_id",
         "endpoint",
+        "fetch_bytes_max",
         "is_broker",
         "principal",
         "version",
@@ -45,7 +46,14 @@ class RequestContext:
         self.endpoint = endpoint if endpoint is not None else broker.endpoint
         """The address this broker goes by on the listener the client came in through."""
         self.principal = principal
+        self.fetch_bytes_max: float | None = None
+        """The most bytes that the client's quota lets a fetch return; None for no limit."""
         self.is_broker = is_broker
         """True once the peer has logged in as a broker of the cluster, by the listener between brokers."""
         self.broker_exchange: ServerExchange | None = None
         """The login as a broker while it is under way."""
+
+    @property
+    def user(self) -> str:
+        """The principal's name without its type, as quotas name users."""
+        return self.principal.partition(":")[2]

@@ -101,6 +101,8 @@ class TopicCatalog:
         self._replicas = replicas
         self.authorizer: Authorizer | None = None
         """The authorizer, which gets changed ACLs."""
+        self.quotas_changed: Callable[[], None] = lambda: None
+        """Called after a change of what is stored of users, client ids or addresses."""
 
     @property
     def is_changing(self) -> bool:
@@ -324,6 +326,8 @@ class TopicCatalog:
                 self._forget(self.topics.pop(change["name"]))
             case "broker-configs":
                 self._settings_changed()
+            case "user-configs" | "entity-configs":
+                self.quotas_changed()
             case "acls" if self.authorizer is not None:
                 from logd.metadata.acls import changed_acls
 

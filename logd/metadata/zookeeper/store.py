@@ -159,6 +159,8 @@ class Plan:
             case "user-configs":
                 entity = paths.sanitized(change["user"])
                 self._parts.append([*self._configs("users", entity, change["configs"], is_told=True)])
+            case "entity-configs":
+                self._parts.append([*self._entity(change["entity"], change["configs"])])
             case "acls":
                 self._parts.append([*self._acls(change)])
             case "producer-ids":
@@ -256,6 +258,19 @@ class Plan:
         if is_told:
             notification = znodes.encode_config_change(f"{kind}/{entity}")
             yield Create(paths.CONFIG_CHANGE_PREFIX, notification, sequential=True)
+
+    def _entity(self, entity: str, configs: Mapping[str, str]) -> Iterator[Write]:
+        """Write what is stored of an entity. A client id of a user lies below the user's znode."""
+        kind, _, rest = entity.partition("/")
+        user, nested, _ = rest.partition("/clients/")
+        if nested:
+            parent = paths.config(kind, user)
+            if parent not in self._tree.configs:
+                yield from self._configs(kind, user, {}, is_told=False)
+            if parent not in self._tree.users_with_clients:
+                self._tree.users_with_clients.add(parent)
+                yield Create(f"{parent}/clients")
+        yield from self._configs(kind, rest, configs, is_told=True)
 
     def _acls(self, change: Change) -> Iterator[Write]:
         pattern, entries = changed_acls(change)

@@ -84,6 +84,7 @@ TABLE: dict[int, list[Need]] = {
     46: [cluster(DESCRIBE)],
     47: [group(DELETE), topic(READ)],
     48: [cluster(Operation.DESCRIBE_CONFIGS)],
+    49: [cluster(Operation.ALTER_CONFIGS)],
     50: [cluster(DESCRIBE)],
     51: [cluster(ALTER)],
     55: [cluster(DESCRIBE)],

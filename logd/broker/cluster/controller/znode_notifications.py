@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Final, Protocol, TypeVar
 
 from kafka_client.acl import PatternType, ResourcePattern
+from logd.metadata.client_quotas import configs_of, entity_at
 from logd.metadata.controller.decision import Decision
 from logd.metadata.image import ClusterImage
 from logd.metadata.serving import ServingController
@@ -137,7 +138,7 @@ class _Configs:
 
     def decode(self, path: str, data: bytes) -> str | None:
         entity = znodes.decode_config_change(path, data)
-        return entity if entity.count("/") == 1 else None
+        return entity if entity.count("/") == 1 or entity_at(entity) is not None else None
 
     def path(self, entity: str) -> str:
         return f"{paths.CONFIG}/{entity}"
@@ -149,9 +150,8 @@ class _Configs:
             return None if topic is None else topic.configs
         if kind == "brokers":
             return image.broker_configs.get("" if name == paths.DEFAULT_ENTITY else name, {})
-        if kind == "users" and name != paths.DEFAULT_ENTITY:
-            return image.user_configs.get(paths.desanitized(name), {})
-        return None
+        quota_entity = entity_at(entity)
+        return None if quota_entity is None else configs_of(image, quota_entity)
 
     def stored(self, path: str, data: bytes | None) -> object:
         return {} if data is None else znodes.decode_config(path, data)

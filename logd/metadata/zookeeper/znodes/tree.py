@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kafka_client.acl import ResourcePattern
 from kafka_client.topic_partition import TopicPartition
 from logd.metadata.acls import acls_change
-from logd.metadata.image import Change, user_configs
+from logd.metadata.image import Change, entity_configs, user_configs
 from logd.metadata.zookeeper.session.session import Session
 from logd.metadata.zookeeper.znodes import acl_znodes, paths, topic_znodes, znodes
 from logd.metadata.zookeeper.znodes.topic_znodes import Assignment, TopicZnode
@@ -56,6 +56,8 @@ class Tree:
     topics: dict[str, KnownTopic] = field(default_factory=dict)
     configs: dict[str, KnownConfigs] = field(default_factory=dict)
     """The settings of each entity, by the path of the znode."""
+    users_with_clients: set[str] = field(default_factory=set)
+    """The paths of users' znodes that have a znode for the quotas of their client ids."""
     acls: dict[str, int] = field(default_factory=dict)
     """The versions of the znodes of ACLs, by path."""
     stateless: set[TopicPartition] = field(default_factory=set)
@@ -181,11 +183,29 @@ async def _read_broker_configs(session: Session, tree: Tree) -> None:
 
 
 async def _read_user_configs(session: Session, tree: Tree) -> None:
-    for name in await _read_configs(session, tree, "users"):
+    names = await _read_configs(session, tree, "users")
+    for name in names:
         current = tree.configs.get(paths.config("users", name))
-        # The default user has quotas only, which are not served here.
-        if current is not None and current.configs and name != paths.DEFAULT_ENTITY:
+        if current is None or not current.configs:
+            continue
+        if name == paths.DEFAULT_ENTITY:
+            tree.changes.append(entity_configs(f"users/{name}", current.configs))
+        else:
             tree.changes.append(user_configs(paths.desanitized(name), current.configs))
+    await _read_entity_configs(session, tree, "clients")
+    await _read_entity_configs(session, tree, "ips")
+    parents = [paths.config("users", name) for name in names]
+    for name, children in zip(names, await session.children_of_all(parents), strict=True):
+        if "clients" in children:
+            tree.users_with_clients.add(paths.config("users", name))
+            await _read_entity_configs(session, tree, f"users/{name}/clients")
+
+
+async def _read_entity_configs(session: Session, tree: Tree, kind: str) -> None:
+    for name in await _read_configs(session, tree, kind):
+        current = tree.configs.get(paths.config(kind, name))
+        if current is not None and current.configs:
+            tree.changes.append(entity_configs(f"{kind}/{name}", current.configs))
 
 
 async def _read_acls(session: Session, tree: Tree) -> None:

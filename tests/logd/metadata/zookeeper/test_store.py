@@ -12,7 +12,7 @@ import pytest
 
 from kafka_client.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from logd.metadata.acls import acls_change
-from logd.metadata.image import Change
+from logd.metadata.image import Change, entity_configs, user_configs
 from logd.metadata.zookeeper import batches
 from logd.metadata.zookeeper.batches import BATCH_BYTES_MAX, OPERATION_BYTES_MAX
 from logd.metadata.zookeeper.cluster import prepare
@@ -238,6 +238,40 @@ async def test_acls(connect: str) -> None:
         assert await controller.session.children("/kafka-acl-extended/prefixed/Topic") == []
         assert len(await controller.session.children("/kafka-acl-changes")) == 2
         assert len(await controller.session.children("/kafka-acl-extended-changes")) == 4
+
+
+async def test_quotas(connect: str) -> None:
+    rate, other_rate = {"producer_byte_rate": "1024"}, {"producer_byte_rate": "2048"}
+    created = [
+        user_configs("alice", rate),
+        entity_configs("users/<default>", rate),
+        entity_configs("clients/<default>", rate),
+        entity_configs("clients/c%201", rate),
+        entity_configs("ips/10.0.0.1", {"connection_creation_rate": "5"}),
+        entity_configs("users/alice/clients/<default>", other_rate),
+        entity_configs("users/bob/clients/c", other_rate),
+        entity_configs("users/bob/clients/d", other_rate),
+    ]
+
+    def in_order(changes: Sequence[Change]) -> list[Change]:
+        return sorted(changes, key=str)
+
+    async with controlling(connect) as controller:
+        session = controller.session
+        await controller.write(*created)
+        assert in_order(await controller.loaded()) == in_order([*created, producer_ids(0)])
+        assert await controller.json("/config/users/bob") == {"version": 1, "config": {}}
+        assert (await controller.json("/config/users/bob/clients/c"))["config"] == other_rate
+        notifications = [
+            (await controller.json(f"{paths.CONFIG_CHANGES}/{name}"))["entity_path"]
+            for name in await session.children(paths.CONFIG_CHANGES)
+        ]
+        assert notifications == ["users/alice", *(each["entity"] for each in created[1:])]
+        changed = entity_configs("users/bob/clients/c", rate)
+        await controller.write(changed, entity_configs("users/bob/clients/d", {}), user_configs("bob", rate))
+        assert in_order(await controller.loaded()) == in_order(
+            [*created[:6], changed, user_configs("bob", rate), producer_ids(0)]
+        )
 
 
 async def test_what_is_nothing_to_write(connect: str) -> None:
