@@ -41,7 +41,7 @@ async def check_digests(layout: Layout) -> list[Check]:
             result = await verify_topic(source, target, topic, f"dc1.{topic}")
             digests = ", ".join(partition.source_digest[:8] for partition in result.partitions)
             verdict = f"{result.records:,} records, digests {digests}" if result.equal else "they differ"
-            checks.append(Check(f"dc1 {topic} = dc2 dc1.{topic}", result.equal, verdict))
+            checks.append(Check(f"dc1 {topic} = dc2 dc1.{topic}", result.equal is True, verdict))
     return checks
 
 
