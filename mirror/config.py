@@ -112,6 +112,15 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
     return links
 
 
+def parse_flow(properties: Mapping[str, str], source: str, target: str) -> LinkSettings:
+    """Return the settings of one flow, whose keys have no prefix, as in the config of a Connect connector.
+
+    `source.cluster.bootstrap.servers` and that of the target have to be set. Raises ConfigError if a setting
+    is invalid.
+    """
+    return _link(_Flow(ResolvedProperties.by_own_providers(properties), source, target))
+
+
 def parse_http_listener(properties: Mapping[str, str]) -> str:
     """Return where to serve metrics and health, as host:port; empty for nowhere. Raises ConfigError."""
     listener = properties.get(HTTP_LISTENER, "")
