@@ -32,7 +32,8 @@ test-all: venv
 RECORD_TESTS := tests/kafka_client/records tests/fuzz tests/kafka_client/test_partitioner.py tests/kafka_client/wire
 test-uncompiled: venv
 	MILLSTREAM_NO_EXTENSIONS=1 $(PYTEST) $(PYTEST_ARGS) $(RECORD_TESTS) tests/logd/api/test_produce_fetch.py \
-	    tests/streams/processors/test_folding.py tests/streams/state/test_state.py
+	    tests/streams/processors/test_folding.py tests/streams/state/test_state.py \
+	    tests/streams/state/test_join_records.py tests/streams/dsl/test_stream_joins.py
 
 test-sanitized: venv
 	@PYTHON=$(BIN)/python sh .ci/sanitized $(RECORD_TESTS)

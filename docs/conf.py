@@ -57,7 +57,7 @@ GROUPS = {
             "mirror",
             "spark",
         ),
-        *("security", "operation", "metrics", "scale"),
+        *("security", "operation", "metrics", "backup", "scale"),
     ),
     "Reference": ("cli", "logd", "logd-settings", "connectors", "features", "compatibility", "api/index"),
     "Inside": ("design", "decisions/README", "compiled-modules", "development"),

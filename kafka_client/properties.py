@@ -69,6 +69,23 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+_ASSIGNOR_PACKAGE = "org.apache.kafka.clients.consumer."
+
+
+def _assignors(text: str) -> list[str]:
+    """Return the names of assignors that are given by Kafka's classes, or by their names in the protocol."""
+    names = [each.strip().removeprefix(_ASSIGNOR_PACKAGE) for each in text.split(",") if each.strip()]
+    assignors = [_ASSIGNORS.get(name, name) for name in names]
+    if not assignors or not set(assignors) <= set(_ASSIGNORS.values()):
+        raise ValueError(f"must be of {', '.join(_ASSIGNORS)}")
+    return list(dict.fromkeys(assignors))
+
+
 CLIENT: Table = {
     "client.id": ("client_id", str),
     "request.timeout.ms": ("request_timeout_ms", _whole),
@@ -112,6 +129,8 @@ CONSUMER: Table = {
     "heartbeat.interval.ms": ("heartbeat_interval_ms", _whole),
     "max.poll.interval.ms": ("rebalance_timeout_ms", _whole),
     "group.instance.id": ("group_instance_id", str),
+    "partition.assignment.strategy": ("assignors", _assignors),
+    "metadata.max.age.ms": ("topic_check_ms", _whole),  # a consumer notices new topics as often
 }
 
 _JAVAS = """
@@ -119,10 +138,10 @@ _JAVAS = """
     bootstrap.resolve.timeout.ms buffer.memory.allocation.strategy check.crcs client.dns.lookup
     compression.gzip.level compression.lz4.level compression.zstd.level config.providers
     connections.max.idle.ms default.api.timeout.ms enable.auto.commit enable.metrics.push
-    exclude.internal.topics group.protocol group.remote.assignor interceptor.classes key.deserializer
-    key.serializer max.block.ms max.poll.records metadata.cluster.check.enable metadata.max.idle.ms
-    metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms partition.assignment.strategy
+    exclude.internal.topics group.protocol group.remote.assignor interceptor.classes
+    key.deserializer key.serializer max.block.ms max.poll.records metadata.cluster.check.enable
+    metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
+    metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
     partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class
     partitioner.ignore.keys partitioner.rack.aware receive.buffer.bytes retries send.buffer.bytes
     share.acknowledgement.mode share.acquire.mode socket.connection.setup.timeout.max.ms

@@ -23,6 +23,7 @@ from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stde
 from kafka_client.metrics.metrics import Metrics
 from mirror.config import HTTP_LISTENER, LinkSettings, parse_http_listener, parse_links
 from mirror.errors import MirrorError
+from mirror.flow_status import STATUS_PATH, flows_status
 from mirror.links import SupervisedLink, problem_of, run_links
 from mirror.stalls import STALL_SECONDS
 from mirror.status import lag_line
@@ -116,11 +117,16 @@ async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool, li
 async def _serve(
     stack: AsyncExitStack, listener: str, metrics: Metrics, links: Sequence[SupervisedLink]
 ) -> None:
-    """Serve metrics and health until `stack` ends. Raises MillstreamError if the address is taken."""
+    """Serve metrics, health and status until `stack` ends. Raises MillstreamError if the address is taken."""
     check_installed(HTTP_LISTENER)
     from kafka_client.http.operations import OperationsServer
 
-    server = OperationsServer(listener, metrics, ready=lambda: problem_of(links))
+    server = OperationsServer(
+        listener,
+        metrics,
+        ready=lambda: problem_of(links),
+        facts={STATUS_PATH: lambda: flows_status(links)},
+    )
     await stack.enter_async_context(server)
 
 

@@ -24,7 +24,7 @@ from kafka_client.security.secret import HIDDEN
 ROLES = ("admin", "consumer", "producer")
 SERVERS = "bootstrap.servers"
 Side = Literal["source", "target"]
-_MAIN_ROLES = {"source": "consumer", "target": "producer"}
+MAIN_ROLES: Mapping[str, str] = {"source": "consumer", "target": "producer"}
 """The role on each side whose timeouts and backoffs the one client has."""
 
 
@@ -59,7 +59,7 @@ class ClientKeys:
         Raises ConfigError if two roles differ in TLS, SASL or servers.
         """
         roles = {role: self.of_role(role) for role in ROLES}
-        main = roles[_MAIN_ROLES[self.side]]
+        main = roles[MAIN_ROLES[self.side]]
         for key in sorted({key for keys in roles.values() for key in keys.values if is_shared_key(key)}):
             if len({keys.values.get(key) for keys in roles.values()}) > 1:
                 raise self._not_shared(key, roles)

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Self
@@ -32,7 +32,7 @@ from mirror.progress import ProgressWatch
 from mirror.quarantine import Quarantine, Quarantined
 from mirror.source import MirrorSource
 from mirror.start_positions import Placed, Placing
-from mirror.status import PartitionStatus, statuses
+from mirror.status import PartitionStatus, statuses, worst_rpo
 from mirror.syncs.store import OffsetSyncStore
 from mirror.topics import RemoteTopics
 from mirror.unreadable import UnreadableSkips
@@ -143,6 +143,26 @@ class Link:
         """The quarantined partitions, by source partition."""
         return self._quarantine.partitions
 
+    def rpo_seconds(self) -> float | None:
+        """Return a bound of what a failover loses now: at most the records of so many seconds.
+
+        It is that of the worst partition, and None if that of one is unknown, as of those not copied now.
+        """
+        if self._unplaced or self.quarantined:
+            return None
+        now = self._clock()
+        return worst_rpo(copy.rpo_seconds(now) for copy in list(self._mirror.copies.values()))
+
+    @property
+    def waiting(self) -> Set[TopicPartition]:
+        """The source's partitions that have no position yet."""
+        return self._unplaced
+
+    def synced_position(self, tp: TopicPartition) -> int | None:
+        """Return the source offset up to which the last offset sync says that records are copied."""
+        sync = self._syncs.latest(tp)
+        return None if sync is None else sync.next_upstream
+
     async def close(self) -> None:
         """Disconnect."""
         await self._stack.aclose()
@@ -193,7 +213,15 @@ class Link:
         await self._mirror.open()
         self._stack.push_async_callback(self._mirror.close)
         self.progress = ProgressWatch(settings.name, self._source, self._mirror, self._clock)
-        link_metrics = LinkMetrics(self._mirror, self._quarantine, self._placings, self.progress, self._clock)
+        link_metrics = LinkMetrics(
+            self._mirror,
+            self._quarantine,
+            self._placings,
+            self.progress,
+            self._checkpoints.latency,
+            self.rpo_seconds,
+            self._clock,
+        )
         aliases = {"source": settings.source.alias, "target": settings.target.alias}
         self._stack.callback(link_metrics.add_to(self.metrics, **aliases))
         self.step = "creating remote topics and computing positions"

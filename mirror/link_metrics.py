@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 from kafka_client.metrics.metrics import Metrics, Values
 from kafka_client.metrics.windowed import Windowed
+from mirror.checkpoints.latency import CheckpointLatency
 from mirror.progress import ProgressWatch
 from mirror.quarantine import Quarantine
 from mirror.source import MirrorSource
@@ -25,12 +26,16 @@ class LinkMetrics:
         quarantine: Quarantine,
         placings: Callable[[], Values],
         progress: ProgressWatch,
+        checkpoint_latency: CheckpointLatency,
+        rpo_seconds: Callable[[], float | None],
         clock: Callable[[], float],
     ) -> None:
         self._mirror = mirror
         self._quarantine = quarantine
         self._placings = placings
         self._progress = progress
+        self._checkpoint_latency = checkpoint_latency
+        self._rpo_seconds = rpo_seconds
         self._clock = clock
 
     def add_to(self, metrics: Metrics, *, source: str, target: str) -> Callable[[], None]:
@@ -41,6 +46,9 @@ class LinkMetrics:
         registrations = ExitStack()
         each, add, aliases = metrics.add_each, metrics.add, {"source": source, "target": target}
         registrations.callback(each("kafka.connect.mirror", "MirrorSourceConnector", self._copied, **aliases))
+        registrations.callback(
+            each("kafka.connect.mirror", "MirrorCheckpointConnector", self._checkpoints, **aliases)
+        )
         registrations.callback(each("millstream", "mirror-partition", self._lags, **aliases))
         registrations.callback(add("millstream", "mirror-link", self._link, **aliases))
         registrations.callback(add("millstream", "mirror-placing", self._placings, **aliases))
@@ -53,11 +61,18 @@ class LinkMetrics:
                 {"topic": copy.remote.topic, "partition": str(copy.remote.partition)},
                 {
                     "record-count": copy.records,
+                    "record-rate": copy.recent_records.rate,
                     "byte-count": copy.bytes,
+                    "byte-rate": copy.recent_bytes.rate,
                     **_all_of("record-age-ms", copy.age_ms),
                     **_all_of("replication-latency-ms", copy.latency_ms),
                 },
             )
+
+    def _checkpoints(self) -> Iterator[tuple[Mapping[str, str], Values]]:
+        for group, remote, latency in self._checkpoint_latency.read():
+            tags = {"group": group, "topic": remote.topic, "partition": str(remote.partition)}
+            yield tags, _all_of("checkpoint-latency-ms", latency)
 
     def _lags(self) -> Iterator[tuple[Mapping[str, str], Values]]:
         now = self._clock()
@@ -78,6 +93,7 @@ class LinkMetrics:
             "quarantined_partitions": len(self._quarantine.partitions),
             "stalled_partitions": len(self._progress.stalls.stalled),
             "silent_partitions": len(self._progress.silent),
+            "rpo-seconds": _or_nan(self._rpo_seconds()),
         }
 
 

@@ -82,6 +82,10 @@ class PartitionCopy:
     """Age of each batch's newest record when the batch was sent, in ms."""
     latency_ms: Windowed = field(default_factory=Windowed)
     """Age of each batch's newest record when the batch was acknowledged, in ms."""
+    recent_records: Windowed = field(default_factory=Windowed)
+    """Number of records in each acknowledged batch."""
+    recent_bytes: Windowed = field(default_factory=Windowed)
+    """Size of each acknowledged batch in the source."""
 
     def lag_records(self) -> int | None:
         """Return how many offsets of the source the target has not acknowledged yet, or None if unknown."""
@@ -199,6 +203,8 @@ class PartitionCopy:
         self.copied = passed.next_offset
         self.records += passed.records
         self.bytes += sent.size
+        self.recent_records.record(passed.records)
+        self.recent_bytes.record(sent.size)
 
     def _extend_run(self, passed: Passed) -> None:
         """Add a batch to the run, or begin another run after a gap. Call before `downstream` changes."""

@@ -17,7 +17,8 @@ class PartitionStatus:
     `position` is an offset of the source; this process copied `records`, `bytes`. `lag_records` and
     `lag_seconds` are None while the source does not answer. `lag_seconds` is how long ago the target had
     everything, and None if that is unknown. `rpo_seconds` bounds what a failover loses now. `stalled` is why
-    the partition stands still, None if it does not.
+    the partition stands still, `stalled_since` since when, None if it does not. `silence` is why the source
+    did not answer for it last, None if it did.
     """
 
     remote: TopicPartition
@@ -28,6 +29,8 @@ class PartitionStatus:
     lag_seconds: float | None
     rpo_seconds: float | None = None
     stalled: str | None = None
+    stalled_since: float | None = None
+    silence: str | None = None
 
 
 def statuses(
@@ -44,9 +47,17 @@ def statuses(
             copy.lag_seconds(now),
             copy.rpo_seconds(now),
             stalled[tp].reason if tp in stalled else None,
+            stalled[tp].since if tp in stalled else None,
+            copy.source.silence,
         )
         for tp, copy in sorted(copies.items())
     }
+
+
+def worst_rpo(seconds: Iterable[float | None]) -> float | None:
+    """Return the largest number of seconds, 0 if there is none, or None if one is unknown."""
+    every = list(seconds)
+    return None if None in every else max(filter(None, every), default=0.0)
 
 
 def lag_line(partitions: Iterable[PartitionStatus]) -> str:

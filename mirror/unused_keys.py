@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kafka_client.properties import CLIENT, CONSUMER, OF_JAVA, PRODUCER, TRANSACTIONAL, nearest
 from kafka_client.security.keys import SECURITY_KEYS, WITHOUT_EFFECT, is_security_key
-from mirror.client_keys import SERVERS
+from mirror.client_keys import MAIN_ROLES, SERVERS
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +62,6 @@ _RENAMED = {
 """Names that MirrorMaker had before Kafka 4, and the ones that have an effect."""
 _SHARED = (*CLIENT, *SECURITY_KEYS, SERVERS)
 """Keys of a cluster (`a.KEY`, `source.cluster.KEY`) with an effect."""
-
-
 _OF_ROLES = {
     "admin": frozenset({*_SHARED, *OF_JAVA, *WITHOUT_EFFECT}),
     "consumer": frozenset({*_SHARED, *CONSUMER, *OF_JAVA, *WITHOUT_EFFECT}),
@@ -86,12 +84,7 @@ def warn_unused(properties: Mapping[str, str], aliases: Collection[str], effecti
     `effective` are the keys with an effect, without the prefixes of flows, clusters and clients.
     """
     flows = [f"{a}->{b}." for a in aliases for b in aliases if a != b]
-    owners = re.compile(
-        r"(?:(?P<side>source|target)\.(?P<cluster>cluster\.)?|(?P<alias>"
-        + "|".join(map(re.escape, aliases))
-        + r")\.)?"
-        r"(?:(?P<role>admin|consumer|producer)\.(?:override\.)?)?"
-    )
+    owners = _owners(aliases)
     unused = []
     for written in properties:
         flow = next((flow for flow in flows if written.startswith(flow)), "")
@@ -113,6 +106,15 @@ def warn_unused(properties: Mapping[str, str], aliases: Collection[str], effecti
         _log.warning("without effect here: %s", ", ".join(sorted(unused)))
 
 
+def _owners(aliases: Collection[str]) -> re.Pattern[str]:
+    """Return a pattern of what may stand before a key of clients: a side or an alias, and a role."""
+    any_alias = "|".join(map(re.escape, aliases))
+    return re.compile(
+        rf"(?:(?P<side>source|target)\.(?:cluster\.)?|(?P<alias>{any_alias})\.)?"
+        r"(?:(?P<role>admin|consumer|producer)\.(?:override\.)?)?"
+    )
+
+
 def _of_flow(key: str, effective: Collection[str]) -> _Advice:
     """Return the advice on a key of flows that has no effect."""
     if key in _OF_MIRRORMAKER or key.startswith(_PLUGIN_PREFIXES) or is_security_key(key):
@@ -122,10 +124,11 @@ def _of_flow(key: str, effective: Collection[str]) -> _Advice:
 
 def _of_client(owner: re.Match[str], key: str) -> _Advice | None:
     """Return the advice on a key of a client, None if it has an effect."""
-    role = owner["role"]
+    side, role = owner["side"], owner["role"]
     if is_security_key(key) or (role is None and key in _SHARED):
         return None
-    if (key in CLIENT and role != "admin") or (key == "auto.offset.reset" and role == "consumer"):
+    is_main = role in MAIN_ROLES.values() if side is None else role == MAIN_ROLES[side]
+    if is_main and (key in CLIENT or (key == "auto.offset.reset" and role == "consumer")):
         return None
     if role is None:
         keys_of_java = _OF_MIRRORMAKER if owner["alias"] else frozenset(_SHARED)

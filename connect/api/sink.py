@@ -80,12 +80,18 @@ class SinkTask:
         raise NotImplementedError
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> MaybeAwaitable[None]:
-        """Make everything put so far durable. `offsets` is the next offset per partition."""
+        """Make everything put so far durable.
+
+        `offsets` is the next offset per partition; before a revocation, only of the revoked partitions.
+        """
 
     def pre_commit(
         self, offsets: Mapping[TopicPartition, int]
     ) -> MaybeAwaitable[Mapping[TopicPartition, int] | None]:
-        """Return the offsets that may be committed. None, the default, flushes and commits `offsets`."""
+        """Return the offsets that may be committed. None, the default, flushes and commits `offsets`.
+
+        Before a revocation, `offsets` has only the revoked partitions.
+        """
         return None
 
     def close(self, partitions: Collection[TopicPartition]) -> MaybeAwaitable[None]:

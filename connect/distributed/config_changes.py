@@ -8,13 +8,10 @@ decided while a connector was STARTED could follow the records of its stop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
 
 from connect.stores import ConfigRecord
-
-Decision: TypeAlias = Callable[[], Iterable[ConfigRecord]]
-"""Returns the records of a change, by the newest configs; it may raise, and must not block."""
+from connect.stores.config_records import Decision
 
 
 class ConfigChanges:

@@ -12,11 +12,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from connect.distributed.config_changes import Decision
 from connect.errors import ConnectError, Rebalancing
 from connect.herder import Herder
 from connect.stores import ConfigRecord
-from connect.stores.config_records import TASK_COUNT
+from connect.stores.config_records import TASK_COUNT, Decision
 from kafka_client import Client, TransactionalProducer
 from kafka_client.errors import MillstreamError
 

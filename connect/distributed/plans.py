@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Protocol
 from urllib.parse import quote
 
-from connect.distributed.config_changes import Decision
 from connect.distributed.signatures import sign
 from connect.errors import ConnectError, MillstreamError, Rebalancing
 from connect.herder import Herder
 from connect.herder.config_state import Properties
 from connect.stores import ConfigRecord
+from connect.stores.config_records import Decision
 from kafka_client import Backoff
 from kafka_client.http.client import Answer
 

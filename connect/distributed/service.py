@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from connect.distributed.config_changes import Decision
 from connect.distributed.signatures import verify
 from connect.distributed.worker import DistributedWorker
 from connect.errors import BadRequest, NotFound, NotLeader, Rebalancing
@@ -17,7 +16,7 @@ from connect.herder.config_state import Properties
 from connect.runtime.service import Document, HerderService, own_version, set_logger_level, type_of
 from connect.runtime.stage import request_stage
 from connect.stores import ConfigRecord, OffsetStore, StoredStatus
-from connect.stores.config_records import LOGGER, RESTART
+from connect.stores.config_records import LOGGER, RESTART, Decision
 from kafka_client import Admin
 
 _STABLE_SECONDS = 20.0

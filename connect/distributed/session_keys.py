@@ -8,12 +8,11 @@ import time
 from collections.abc import Awaitable, Callable
 
 from connect.distributed.config import DistributedConfig
-from connect.distributed.config_changes import Decision
 from connect.distributed.signatures import new_key
 from connect.errors import MillstreamError
 from connect.herder import Herder
 from connect.herder.session_key import SessionKey
-from connect.stores.config_records import SESSION_KEY
+from connect.stores.config_records import SESSION_KEY, Decision
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from connect.api.source import SourceTask
 from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
-from connect.distributed.config_changes import ConfigChanges, Decision
+from connect.distributed.config_changes import ConfigChanges
 from connect.distributed.exactly_once import ExactlyOnce
 from connect.distributed.fencing import ZombieFencing
 from connect.distributed.load_meter import LoadMeter, Usage
@@ -57,6 +57,7 @@ from connect.stores import (
     StatusTopic,
     TopicUse,
 )
+from connect.stores.config_records import Decision
 from kafka_client import Admin, Client
 from kafka_client.metrics.metrics import Metrics
 

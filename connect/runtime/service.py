@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
@@ -35,6 +35,7 @@ from connect.runtime.plugins import connector_class, connector_type, named_versi
 from connect.runtime.stage import request_stage
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import ConfigRecord, OffsetStore
+from connect.stores.config_records import Decision
 from kafka_client import Admin
 
 Document: TypeAlias = dict[str, Any]
@@ -57,9 +58,7 @@ class HerderService(ABC):
         """Return if this worker may make changes now. Raises Rebalancing or NotLeader."""
 
     @abstractmethod
-    async def _change(
-        self, decide: Callable[[], Iterable[ConfigRecord]], *, of_any_worker: bool = False
-    ) -> None:
+    async def _change(self, decide: Decision, *, of_any_worker: bool = False) -> None:
         """Write the records that `decide` returns, once all earlier changes are done, and read them back.
 
         `of_any_worker`: True for a change that a worker may make which does not lead.

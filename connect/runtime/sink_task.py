@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from connect.api.json_sink import JsonSinkTask
@@ -28,6 +28,7 @@ from connect.runtime.client_settings import consumer_arguments, group_id, put_re
 from connect.runtime.conversion import Conversion
 from connect.runtime.errors.failed_row import failed_sink_row
 from connect.runtime.errors.row_by_row import RowByRow
+from connect.runtime.group_commit import commit_existing
 from connect.runtime.json_batch import JsonSinkBatch
 from connect.runtime.plugin_results import check_committed
 from connect.runtime.plugin_statistics import PluginStatistics
@@ -320,10 +321,14 @@ class WorkerSinkTask(WorkerTask):
             except PartitionsFenced as e:
                 await self._reopen_fenced(e)
 
-    async def _commit(self) -> None:
-        """Flush the plugin, then commit the offsets it returns. The caller holds `_turn`."""
+    async def _commit(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Flush the plugin, then commit the offsets it returns. The caller holds `_turn`.
+
+        `partitions`: those whose offsets are committed; None: all.
+        """
         assert self._consumer is not None
-        current = {tp: offset for tp, offset in self._next.items() if offset >= 0}
+        of = self._next if partitions is None else self._next.keys() & partitions
+        current = {tp: self._next[tp] for tp in of if self._next[tp] >= 0}
         if not current or not await self._is_member():
             return
         offsets: Mapping[TopicPartition, int] | None = await self._calls.call(self._task.pre_commit, current)
@@ -340,13 +345,15 @@ class WorkerSinkTask(WorkerTask):
         self.metrics.commits_begun += 1
         try:
             with self.metrics.committing():
-                await self._patiently(lambda: consumer.commit(changed))
+                committed = await self._patiently(
+                    lambda: commit_existing(self.setting.client, consumer, changed)
+                )
         except RebalanceNeeded as e:
             self.metrics.commits_refused += 1
             _log.info("offsets of %s are not committed, the group rebalances: %s", self.setting.connector, e)
             self._rewind()  # a later flush must not start after records that were not committed
             return
-        self._safe.update(changed)
+        self._safe.update(committed)
         self.metrics.committed()
         self._fenced = 0
 
@@ -433,7 +440,7 @@ class WorkerSinkTask(WorkerTask):
             if self._failure is None and any(self._next.get(tp, -1) >= 0 for tp in partitions):
                 try:
                     await self._settle()
-                    await self._commit()
+                    await self._commit(partitions)
                 except (RetriableError, PartitionsFenced, Stopping) as e:
                     _log.warning("%s hands over without its last flush: %s", self.setting.connector, e)
             await self._close_partitions(partitions)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from connect.errors import BadRequest, NotFound
 from connect.herder.config_state import Properties
-from connect.herder.herder import ConfigRecord
 from connect.runtime.connector_offsets import not_stopped
 from connect.runtime.service import Document, HerderService, own_version
 from connect.runtime.worker import Worker
 from connect.stores import OffsetStore
+from connect.stores.config_records import Decision
 from kafka_client import Admin
 
 _ROW = ("state", "worker_id", "version", "trace")
@@ -94,9 +94,7 @@ class StandaloneService(HerderService):
     async def _check_changing(self) -> None:
         """Return at once: a standalone worker serves everything."""
 
-    async def _change(
-        self, decide: Callable[[], Iterable[ConfigRecord]], *, of_any_worker: bool = False
-    ) -> None:
+    async def _change(self, decide: Decision, *, of_any_worker: bool = False) -> None:
         await self._worker.write(decide())
 
     def _rows(self, name: str) -> tuple[Document | None, Mapping[int, Document]]:

@@ -59,6 +59,10 @@ class ConnectionOpener:
             raise
         return connection
 
+    def use_tls(self, context: ssl.SSLContext) -> None:
+        """Use this context for further connections, since certificates have changed."""
+        self._tls = context
+
     async def _tls_context(self) -> ssl.SSLContext | None:
         if self._security.uses_tls and self._tls is None:
             self._tls = await asyncio.to_thread(make_context, self._security.tls)

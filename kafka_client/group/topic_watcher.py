@@ -13,6 +13,8 @@ from kafka_client.group.group import GroupMember
 
 MISSING_TOPIC_CHECK_S = 1.0
 """Seconds between checks for topics that do not exist yet."""
+_CHECK_S_MIN = 0.01
+"""Seconds between two checks at least, also with metadata.max.age.ms=0."""
 
 
 class TopicWatcher:
@@ -33,7 +35,7 @@ class TopicWatcher:
         """The subscribed topics, sorted; with a pattern, the topics that matched it at the last check."""
         self._client = client
         self._protocols = protocols
-        self._check_s = check_s
+        self._check_s = max(check_s, _CHECK_S_MIN)
         self._failed = failed
         self._pattern: re.Pattern[str] | None = None
         self._task: asyncio.Task[None] | None = None

@@ -1,11 +1,14 @@
-"""The HTTP listener of a daemon that has no other view: ``/metrics``, ``/livez`` and ``/readyz``."""
+"""The HTTP listener of a daemon without another view: ``/metrics``, ``/livez``, ``/readyz`` and its facts."""
 
 from __future__ import annotations
 
 import logging
-from typing import Self
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Self
 
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from kafka_client.http.errors import EXCEPTION_HANDLERS
@@ -20,14 +23,23 @@ _log = logging.getLogger(__name__)
 class OperationsServer:
     """The server of a daemon's metrics and health: `async with OperationsServer(...)`.
 
-    ``ready`` returns why the daemon does not serve its clients, or None if it does.
+    ``ready`` returns why the daemon does not serve its clients, or None if it does. ``facts`` has what else
+    is served, by path: functions that return JSON's values and do not block.
     """
 
-    def __init__(self, listener: str, metrics: Metrics, *, ready: Check) -> None:
+    def __init__(
+        self,
+        listener: str,
+        metrics: Metrics,
+        *,
+        ready: Check,
+        facts: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> None:
         endpoints = {
             "/metrics": metrics_endpoint(metrics),
             "/livez": health_endpoint(no_problem),
             "/readyz": health_endpoint(ready),
+            **{path: _facts_endpoint(read) for path, read in (facts or {}).items()},
         }
         routes = [Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()]
         app = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS)
@@ -47,3 +59,10 @@ class OperationsServer:
     async def __aexit__(self, *exc_info: object) -> None:
         """Answer the requests received, and stop."""
         await self._server.close()
+
+
+def _facts_endpoint(read: Callable[[], Any]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return JSONResponse(read())
+
+    return endpoint

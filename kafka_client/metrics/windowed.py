@@ -85,9 +85,14 @@ class Windowed:
     @property
     def ratio(self) -> float:
         """The share of recent time that these values, in seconds, make up: 0 to 1."""
+        return min(self.rate, 1.0)
+
+    @property
+    def rate(self) -> float:
+        """The sum of recent values per second of recent time."""
         now, before, start = self._lately()
         passed = self._clock() - max(start - WINDOW_SECONDS, self._made)
-        return min((now[1] + before[1]) / passed, 1.0) if passed > 0 else 0.0
+        return (now[1] + before[1]) / passed if passed > 0 else 0.0
 
     def _roll(self) -> None:
         if self._clock() - self._window_start >= WINDOW_SECONDS:

@@ -27,12 +27,14 @@ async def set_in_log_dirs(config: BrokerConfig, upsertions: Sequence[Upsertion])
     broker = Broker(config)
     await broker.start()
     try:
-        answer = await broker.catalog.decide(
-            lambda controller: alteration(controller.image, upsertions, alone=True)
-        )
+        # A request may name a user once only.
+        for each in upsertions:
+            answer = await broker.catalog.decide(
+                lambda controller, each=each: alteration(controller.image, each, alone=True)  # type: ignore[misc]
+            )
+            _raise_first(answer)
     finally:
         await broker.stop()
-    _raise_first(answer)
     return ", ".join(config.log_dirs)
 
 
@@ -59,9 +61,13 @@ async def set_in_zookeeper(config: BrokerConfig, upsertions: Sequence[Upsertion]
             raise ClusterRuns(settings.connect)
         try:
             store = ZooKeeperStore(session, elected)
-            decision = alteration(ClusterImage.of(await store.load()), upsertions, alone=False)
-            await store.write(decision.changes)
-            _raise_first(decision.answer)
+            image = ClusterImage.of(await store.load())
+            for each in upsertions:
+                decision = alteration(image, each, alone=False)
+                _raise_first(decision.answer)
+                await store.write(decision.changes)
+                for change in decision.changes:
+                    image.apply(change)
         finally:
             await resign(session, elected)
     finally:
@@ -69,9 +75,9 @@ async def set_in_zookeeper(config: BrokerConfig, upsertions: Sequence[Upsertion]
     return settings.connect
 
 
-def alteration(image: ClusterImage, upsertions: Sequence[Upsertion], *, alone: bool) -> Decision[Altered]:
+def alteration(image: ClusterImage, upsertion: Upsertion, *, alone: bool) -> Decision[Altered]:
     """Decide the change; a standalone broker needs a key for decoys with its first user."""
-    return alter_credentials(image, [], upsertions, decoy_key=new_decoy_key if alone else None)
+    return alter_credentials(image, [], [upsertion], decoy_key=new_decoy_key if alone else None)
 
 
 def _raise_first(answer: Altered) -> None:

@@ -70,7 +70,6 @@ REFUSED_PREFIXES = (
     "control.plane.listener.",
     "create.topic.policy.",
     "principal.builder.",
-    "security.inter.broker.",
     "security.providers",
 )
 """Security settings that cannot be changed while the broker runs.
@@ -79,7 +78,9 @@ All but those of TLS and SASL are refused: a broker that ignored them would be o
 believes it closed.
 """
 
-HARMLESS = {"security.inter.broker.protocol": "PLAINTEXT"}
+HARMLESS = {
+    "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+}
 """Values of such settings that promise nothing."""
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from kafka_client.errors import ConfigError
 from logd.config.broker import BrokerConfig
+from logd.config.replication import SECURITY_PROTOCOLS
 
 _LISTENER = re.compile(r"([A-Za-z0-9_]+)://(\[[^\]]*\]|[^:/]*):(\d{1,5})")
-SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
 
@@ -55,14 +55,32 @@ def bound_endpoints(config: BrokerConfig) -> list[Endpoint]:
     if not served:
         raise ConfigError("listeners", ",".join(config.listeners), "at least one listener for clients")
     if config.is_clustered:
-        between = (config.inter_broker_listener_name or served[0].listener).upper()
-        if protocols.get(between, "PLAINTEXT") != "PLAINTEXT":
-            raise ConfigError(
-                "inter.broker.listener.name",
-                between,
-                "a listener of protocol PLAINTEXT: brokers do not speak TLS to each other yet",
-            )
+        inter_broker_listener(config, [endpoint.listener for endpoint in served])
     return served
+
+
+def inter_broker_listener(config: BrokerConfig, listeners: Sequence[str]) -> str:
+    """Return the name of the listener by which brokers talk to each other; `listeners` are the bound ones.
+
+    Raises ConfigError in a cluster; a standalone broker ignores wrong settings.
+    """
+    name, protocol = config.inter_broker_listener_name, config.security_inter_broker_protocol
+    if not config.is_clustered:
+        return (name or protocol or listeners[0]).upper()
+    key = "inter.broker.listener.name"
+    if protocol is not None:
+        if name is not None:
+            raise ConfigError(
+                "security.inter.broker.protocol",
+                protocol,
+                f"nothing beside {key}={name}: take one of the two out",
+            )
+        key, name = "security.inter.broker.protocol", protocol
+    if name is None:
+        return listeners[0]
+    if name.upper() not in listeners:
+        raise ConfigError(key, name, "a name that listeners has: " + ", ".join(listeners))
+    return name.upper()
 
 
 def security_protocols(config: BrokerConfig) -> dict[str, str]:

@@ -61,8 +61,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             raise ConfigError(
                 key,
                 "[hidden]" if "password" in key or "jaas" in key else value,
-                "nothing: this broker has no authorization; take it out, and let only those reach the "
-                "listeners who may do everything",
+                "nothing: this broker has no such protection; take it out, and make sure that nobody relies "
+                "on it",
             )
         elif has_no_effect(key) or key.startswith((*REFUSED_PREFIXES, "zookeeper.")):
             notes.append(f"{key}: no effect in logd")

@@ -10,6 +10,8 @@ from logd.config.settings import Settings
 B, S, I, L = Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG  # noqa: E741
 _POSITIVE, _NOT_NEGATIVE = at_least(1), at_least(0)
 
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""The security protocols of listeners."""
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 """For `replica.selector.class` (KIP-392)."""
 LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
@@ -24,6 +26,23 @@ class ReplicationConfig(Settings):
         "Cluster only: the name of the listener that brokers use to connect to each other, the same on all "
         "brokers. Default: the first listener.",
         nullable=True,
+    )
+    security_inter_broker_protocol: str | None = setting(
+        S,
+        None,
+        "Cluster only, instead of inter.broker.listener.name: brokers use the listener that has the name of "
+        "this security protocol.",
+        nullable=True,
+        allowed=one_of(*SECURITY_PROTOCOLS),
+    )
+    sasl_mechanism_inter_broker_protocol: str | None = setting(
+        S,
+        None,
+        "Cluster only: the mechanism of brokers' logins to each other on a listener with SASL. Its "
+        "sasl.jaas.config has username and password. Default: SCRAM-SHA-256 with a secret that the cluster "
+        "keeps in ZooKeeper.",
+        nullable=True,
+        allowed=one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     )
     replica_lag_time_max_ms: int = setting(
         L,

@@ -9,6 +9,7 @@ An unknown key is refused: a broker that ignored it would be open although its o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kafka_client.errors import ConfigError
@@ -16,13 +17,22 @@ from kafka_client.errors import ConfigError
 LISTENER_PREFIX = "listener.name."
 JAAS_KEY = "plain.sasl.jaas.config"
 SCRAM_JAAS_KEYS = ("scram-sha-256.sasl.jaas.config", "scram-sha-512.sasl.jaas.config")
-"""Keys that Kafka's brokers need for SCRAM; they name the login module, and no users of clients."""
+"""Keys that Kafka's brokers need for SCRAM: the login module, and this broker's own user, none of clients."""
 _SSL = """
     ssl.client.auth ssl.enabled.protocols ssl.protocol ssl.key.password ssl.keystore.location
     ssl.keystore.type ssl.keystore.password ssl.keystore.key ssl.keystore.certificate.chain
     ssl.truststore.location ssl.truststore.type ssl.truststore.password ssl.truststore.certificates
+    ssl.principal.mapping.rules ssl.endpoint.identification.algorithm
 """
 SECURITY_KEYS = frozenset((*_SSL.split(), "sasl.enabled.mechanisms"))
+
+
+_RELOADED = re.compile(r"listener\.name\.[^.]+\.ssl\.(keystore|truststore)\.(location|type)")
+
+
+def is_reloaded(key: str) -> bool:
+    """Return True for a security setting that may change while the broker runs: the place of a store."""
+    return _RELOADED.fullmatch(key.lower()) is not None
 
 
 def check_security_key(key: str) -> None:

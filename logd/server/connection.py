@@ -109,13 +109,14 @@ class Connection(asyncio.BufferedProtocol):
         self.host, self.peer = address[0], f"{address[0]}:{address[1]}"
         owner = self._owner
         self._context = RequestContext(owner.broker, client_host=self.host, endpoint=owner.advertised)
+        unnamed = None
         if owner.security is None:
             self._output = Output(
                 self._loop, copy=owner.copies, drained=self._drained, failed=self._send_failed
             )
         else:
-            self._secure(owner.security)
-        refusal = owner.admit(self)
+            unnamed = self._secure(owner.security)
+        refusal = owner.admit(self) or unnamed
         try:
             self._output.open(transport.get_extra_info("socket").fileno())
         except OSError as error:
@@ -181,9 +182,12 @@ class Connection(asyncio.BufferedProtocol):
 
     # Security
 
-    def _secure(self, security: ListenerSecurity) -> None:
-        """Send through TLS, and have the peer log in, as the listener asks."""
-        from logd.server.secured import gate_of, output_of
+    def _secure(self, security: ListenerSecurity) -> str | None:
+        """Send through TLS, and have the peer log in, as the listener asks.
+
+        Return why the peer is refused if its certificate's name cannot be used, else None.
+        """
+        from logd.server.secured import gate_of, output_of, principal_of
 
         self._output = output_of(
             security,
@@ -194,6 +198,13 @@ class Connection(asyncio.BufferedProtocol):
             failed=self._send_failed,
         )
         self._gate = gate_of(security, self, self._loop, self._owner.broker.config)
+        try:
+            principal = principal_of(security, self._transport)
+        except ValueError as error:
+            return str(error)
+        if principal is not None:
+            self._context.principal = principal
+        return None
 
     def set_request_bytes_max(self, size: int | None) -> None:
         """Set the largest size of a request, in bytes. None sets it to the listener's own limit."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from logd.config.connection_limits import limits_by_address, plain_address
+from logd.config.listeners import inter_broker_listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +37,7 @@ def spared_listener(config: BrokerConfig, bound: list[Endpoint]) -> str | None:
     """Return the name of the listener between brokers if there are several listeners, else None."""
     if len(bound) < 2:
         return None
-    name = config.inter_broker_listener_name
-    return bound[0].listener if name is None else name.upper()
+    return inter_broker_listener(config, [endpoint.listener for endpoint in bound])
 
 
 class ConnectionQuotas:

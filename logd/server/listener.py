@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from logd.security.listener_security import ListenerSecurity
     from logd.server.connection_quotas import ConnectionQuotas
     from logd.server.receive_buffers import ReceiveBuffers
+    from logd.server.tls_reload import TlsReload
 
 SWEEP_SECONDS_MAX = 10.0
 
@@ -46,6 +47,7 @@ class Listener:
         self._quotas = quotas
         self._socket: socket.socket | None = None
         self._acceptor: Acceptor | None = None
+        self._tls_reload: TlsReload | None = None
         self._rounds = PeriodicTasks()
 
     def bind(self) -> None:
@@ -53,11 +55,13 @@ class Listener:
         config = self.broker.config
         protocol = security_protocols(config)[self.bound.listener]
         if protocol != "PLAINTEXT":
-            from logd.security.listener_security import listener_security
-            from logd.server.secured import users_of
+            from logd.server.secured import security_of
+            from logd.server.tls_reload import TlsReload
 
-            users = users_of(self.broker)
-            self.security = listener_security(config.explicit, self.bound.listener, protocol, users)
+            broker = self.broker
+            if protocol.endswith("SSL"):
+                self._tls_reload = TlsReload(self.bound.listener, lambda: broker.config.explicit)
+            self.security = security_of(self.broker, self.bound.listener, protocol)
         try:
             sock = _bound_socket(self.bound)
         except OSError as error:
@@ -83,6 +87,8 @@ class Listener:
         except OSError as error:
             raise CannotListen(self.bound, error) from error
         self._acceptor = acceptor
+        if self._tls_reload is not None:
+            self._follow_certificates(self._tls_reload)
         interval = min(max(self._idle_seconds / 4, 0.05), SWEEP_SECONDS_MAX)
         self._rounds.every(interval * 1000, self._sweep)
 
@@ -134,6 +140,19 @@ class Listener:
         """Count a connection out."""
         self._connections.discard(connection)
         self._quotas.forget(connection)
+
+    def _follow_certificates(self, tls_reload: TlsReload) -> None:
+        """Look for changed certificates periodically."""
+
+        async def look() -> None:
+            contexts = await tls_reload.changed()
+            if contexts is None or self._acceptor is None:
+                return
+            self._acceptor.tls = contexts.server
+            if (membership := self.broker.membership) is not None:
+                membership.tls_changed(self.bound.listener, contexts.client)
+
+        self._rounds.every(tls_reload.look_ms, look)
 
     async def _sweep(self) -> None:
         """Close idle connections, and those that do not finish a request; release spare buffers.

@@ -154,7 +154,11 @@ class SaslGate:
         data = login.authenticate(message, now_ms=self._now_ms(), wall_ms=context.broker.now_ms())
         if login.state is State.SESSION:
             assert login.session is not None
-            context.principal = f"User:{login.session.user}"
+            session, brokers = login.session, context.broker.broker_login
+            context.principal = f"User:{session.user}"
+            context.is_broker = brokers is not None and brokers.is_login_of_broker(
+                context.endpoint.listener, session.mechanism, session.user
+            )
             self._timer.cancel()
             self._connection.set_request_bytes_max(None)
         return data

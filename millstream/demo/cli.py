@@ -70,12 +70,13 @@ def demo(
 
 async def _run(folder: Path, flights: Path | None, keep: bool, nodes: int, kill_leader: bool) -> bool:
     from millstream.demo.display import Display
-    from millstream.demo.layout import Layout
+    from millstream.demo.layout import FLIGHTS_PER_SECOND, Layout
     from millstream.demo.result import show_addresses, show_outcome
     from millstream.demo.run import Demo
 
     _check_folder(folder)
-    layout = Layout.choose(folder, *_inputs(flights), nodes)
+    rate = FLIGHTS_PER_SECOND if kill_leader else None
+    layout = Layout.choose(folder, *_inputs(flights), nodes, flights_per_second=rate)
     _check_java()
     demo = Demo(layout, Display, kill_leader=kill_leader)
     try:

@@ -27,6 +27,8 @@ DELAYS_SCHEMA = (
 REPLICAS_MAX = 3
 MIN_IN_SYNC = 2
 """min.insync.replicas in a cluster: acknowledged records are on two nodes, so that one may be lost."""
+FLIGHTS_PER_SECOND = 15_000
+"""The rate with a killed leader, so that flights come in for seconds on the fastest machine, too."""
 SESSION_MS = 6000
 """The timeout of ZooKeeper sessions, after which others lead the partitions of a lost node."""
 
@@ -41,13 +43,23 @@ class Layout:
     dc1_ports: tuple[int, ...]
     """The port of each node. A single node is standalone; several are a cluster."""
     dc2_port: int
+    flights_per_second: int | None = None
+    """The most flights per second that are read from the CSV; None: as many as possible."""
 
     @classmethod
-    def choose(cls, folder: Path, flights: Path, airlines: Path, nodes: int = 1) -> Layout:
+    def choose(
+        cls,
+        folder: Path,
+        flights: Path,
+        airlines: Path,
+        nodes: int = 1,
+        *,
+        flights_per_second: int | None = None,
+    ) -> Layout:
         """Choose the ports: well-known ones if they are free, others if not."""
         dc1 = tuple(free_port(9092 + node) for node in range(nodes))
         dc2 = free_port(9192)
-        return cls(folder, flights, airlines, dc1, dc2)
+        return cls(folder, flights, airlines, dc1, dc2, flights_per_second)
 
     @property
     def nodes(self) -> range:
@@ -195,6 +207,7 @@ class Layout:
         }
 
     def _flights_source(self) -> Mapping[str, object]:
+        rate = self.flights_per_second
         return {
             "name": "flights",
             "connector.class": "FilesSource",
@@ -208,6 +221,7 @@ class Layout:
             "line.field": "line",
             "csv.types": "infer",
             "csv.null": "NA,",
+            **({} if rate is None else {"rate.limit.records.per.second": rate}),
         }
 
     def _airlines_source(self) -> Mapping[str, object]:

@@ -15,6 +15,7 @@ from kafka_client import NO_TIMEOUT_MS, Admin, BatchProducer, Client
 from kafka_client.errors import KafkaError, MillstreamError
 from mirror.checkpoints.group_offsets import commit_in_target
 from mirror.checkpoints.groups import find_groups
+from mirror.checkpoints.latency import CheckpointLatency
 from mirror.checkpoints.latest import LatestCheckpoints, translated
 from mirror.config import LinkSettings
 from mirror.internal_topics import create_internal_topic, read_internal_topic
@@ -48,6 +49,7 @@ class GroupCheckpoints:
         self._opening, self._emitting = asyncio.Lock(), asyncio.Lock()
         self._is_open = False
         self._latest = LatestCheckpoints()
+        self.latency = CheckpointLatency()
         self._groups: set[str] | None = None
         """The groups with offsets in copied topics, None before they were looked for."""
 
@@ -146,6 +148,7 @@ class GroupCheckpoints:
             now = int(self._clock() * 1000)
             records = [(now, each.record_key, each.record_value, ()) for each in checkpoints]
             await (await self._producer.send(self._topic, 0, records))
+            self.latency.record(checkpoints, self._clock() * 1000 - now)
         self._latest.update(checkpoints)
 
     def _remote_topic(self, topic: str) -> str | None:

@@ -192,6 +192,18 @@ class Entries:
                 size += len(data)
         return size
 
+    def protected(self, key: Key, value: Any) -> Any:
+        """Return a form of a value that changes to the value do not reach, for `put_protected`."""
+        return value
+
+    def exposed(self, safe_value: Any) -> Any:
+        """Return the value of its `protected` form; the caller may change the value."""
+        return safe_value
+
+    def put_protected(self, key: Key, safe_value: Any, timestamp: int) -> None:
+        """Set a key to the value of a `protected` form."""
+        self.put(key, safe_value, timestamp)
+
     @cython.cfunc
     def _flushed(self, key: Key, with_value: cython.bint) -> Any:
         """Return a key's bytes, value and timestamp; the value may be None unless ``with_value``."""
@@ -392,6 +404,17 @@ class SerializedEntries(Entries):
     def give_back(self, key: Key, value: Any, timestamp: int, headers: Headers = ()) -> None:
         self._mark(key, headers)
         self._given_back[key] = (value, timestamp)
+
+    def protected(self, key: Key, value: Any) -> Any:
+        return self._codec.encode(key, value)
+
+    def exposed(self, safe_value: Any) -> Any:
+        return self._codec.decode(safe_value)
+
+    def put_protected(self, key: Key, safe_value: Any, timestamp: int) -> None:
+        self._mark(key, ())
+        self._entries[key] = (safe_value, timestamp)
+        self._given_back.pop(key, None)
 
     def _mark(self, key: Key, headers: Headers) -> None:
         """Note that a key is about to change. The last change decides its place, as in Kafka's cache."""

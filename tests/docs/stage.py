@@ -109,6 +109,7 @@ def _environment(folder: Path, dc1: LogdProcess) -> dict[str, str]:
         "KAFKA_BOOTSTRAP_SERVERS": dc1.bootstrap,
         "XDG_CONFIG_HOME": str(folder / "settings"),
         "HOME": str(folder),
+        "TMPDIR": str(folder),  # other tests run applications of the same ids in the default state directory
     }
 
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from kafka_client.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.docs.pages import ROOT, blocks
-from tests.docs.test_commands_run import read_until
+from tests.docs.page_commands import Page
+from tests.docs.pages import ROOT
 from tests.support.depth import deep
 from tests.support.ports import free_port
 from tests.support.raw_client import RawClient
-from tests.support.tracebacks import assert_no_tracebacks
 from tests.support.waiting import wait_for
 
 PAGE = ROOT / "docs" / "cluster.md"
@@ -29,67 +24,6 @@ ZOOKEEPER = "127.0.0.1:21811,127.0.0.1:21812,127.0.0.1:21813"
 PORTS = ("9092", "9093", "9094")
 FOLDERS = "/var/lib/logd-"
 RECORDS = 10_000
-SECONDS = 100.0
-
-
-class Page:
-    """Commands of the page; `places` maps its addresses and folders to those of this run."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.places = {FOLDERS: f"{folder}/logd-"}
-        self.places.update((f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}") for port in PORTS)
-        self.blocks = [
-            block.text.replace("\\\n", " ").splitlines() for block in blocks(PAGE, "sh") if block.is_run
-        ]
-
-    def here(self, text: str) -> str:
-        """Return a page's text with the ports and folders of this run."""
-        for name, place in self.places.items():
-            text = text.replace(name, place)
-        return text
-
-    def port(self, port: str) -> int:
-        """Return the port here of a broker that has another one on the page."""
-        return int(self.places[f"127.0.0.1:{port}"].rpartition(":")[2])
-
-    def write_properties(self) -> None:
-        """Write the properties file that the page shows."""
-        (block,) = blocks(PAGE, "properties")
-        name = block.text.partition("\n")[0].removeprefix("# ")
-        (self.folder / name).write_text(self.here(block.text))
-
-    def start(self, line: str) -> subprocess.Popen[bytes]:
-        """Start a command of the page in the folder, and return its process."""
-        words = self.here(line).split()
-        assert words.pop(0) == "millstream", line
-        return subprocess.Popen(
-            [sys.executable, "-m", "millstream", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(self.folder)},
-            cwd=self.folder,
-        )
-
-    def done(self, line: str) -> str:
-        """Run a command that ends by itself with status 0, and return what it prints."""
-        with self.start(line) as process:
-            output, _ = process.communicate(timeout=SECONDS)
-        assert process.returncode == 0, f"{line}: {output.decode()}"
-        return output.decode()
-
-    @contextmanager
-    def running(self, line: str, ready: bytes) -> Iterator[tuple[subprocess.Popen[bytes], bytes]]:
-        """Run a command until the block ends; yield its process and its output up to `ready`."""
-        with self.start(line) as process:
-            try:
-                yield process, read_until(process, ready, behind=b"\n")
-                process.terminate()
-                output, _ = process.communicate(timeout=SECONDS)
-                assert_no_tracebacks(output.decode())
-            finally:
-                process.kill()
 
 
 @deep
@@ -98,7 +32,8 @@ class Page:
     reason="ZooKeeper needs Java and PySpark's jars",
 )
 def test_a_cluster_is_made_and_loses_a_broker(tmp_path: Path) -> None:
-    page = Page(tmp_path)
+    places = {f"127.0.0.1:{port}": f"127.0.0.1:{free_port()}" for port in PORTS}
+    page = Page(PAGE, tmp_path, {FOLDERS: f"{tmp_path}/logd-", **places})
     (zookeeper,), brokers, with_all, with_two = page.blocks
     with ExitStack() as stack:
         _, ready = stack.enter_context(page.running(zookeeper, b"ZooKeeper ready at "))

@@ -27,6 +27,7 @@ ELSEWHERE = {
 """Reasons why a command is not run here, by the beginnings of lines."""
 
 PAGES_ELSEWHERE = {
+    "backup.md": "tests/docs/test_backup_page.py, in their order",
     "cluster.md": "tests/docs/test_cluster_page.py, in their order",
     "connect-distributed.md": "tests/connect/integration/test_distributed.py, with ports that are free",
     "connect-errors.md": "tests/connect/integration/test_dead_letters.py, with dead letters to show",

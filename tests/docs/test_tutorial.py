@@ -30,7 +30,12 @@ class Tutorial:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._ports = {port: str(free_port()) for port in ("9092", "9192")}
-        profile = {"MILLSTREAM_BOOTSTRAP_SERVER": "", "XDG_CONFIG_HOME": str(folder)}
+        # Other tests run an application of the same id, and the default state directory is in TMPDIR.
+        profile = {
+            "MILLSTREAM_BOOTSTRAP_SERVER": "",
+            "XDG_CONFIG_HOME": str(folder),
+            "TMPDIR": str(folder),
+        }
         self._environment = {**os.environ, **profile, "PYTHONPATH": str(ROOT)}
 
     def here(self, text: str) -> str:

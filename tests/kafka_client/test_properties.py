@@ -67,6 +67,30 @@ def test_roles_take_their_own_keys() -> None:
     assert ClientProperties.layered(properties, "consumer.").consumer() == {"rebalance_timeout_ms": 9}
 
 
+@pytest.mark.parametrize(
+    ("text", "assignors"),
+    [
+        ("org.apache.kafka.clients.consumer.RoundRobinAssignor", ["roundrobin"]),
+        (
+            "org.apache.kafka.clients.consumer.RangeAssignor, "
+            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+            ["range", "cooperative-sticky"],
+        ),
+        ("cooperative-sticky,range,range", ["cooperative-sticky", "range"]),
+    ],
+)
+def test_assignors_are_named_by_kafka_s_classes(text: str, assignors: list[str]) -> None:
+    properties = ClientProperties.layered({"partition.assignment.strategy": text}, "")
+    assert properties.consumer() == {"assignors": assignors}
+
+
+@pytest.mark.parametrize("text", ["org.apache.kafka.clients.consumer.StickyAssignor", "", "Mine, range"])
+def test_an_unknown_assignor_is_refused(text: str) -> None:
+    properties = ClientProperties.layered({"consumer.partition.assignment.strategy": text}, "consumer.")
+    with pytest.raises(ConfigError, match=r"^consumer\.partition.*must be of RangeAssignor, "):
+        properties.consumer()
+
+
 def test_a_transactional_producer_takes_a_producer_s_keys_and_its_own() -> None:
     properties = {
         "transactional.id": "orders",

@@ -201,6 +201,9 @@ def test_unknown_keys_of_clients_are_told_with_the_nearest(caplog: pytest.LogCap
         "a->b.consumer.fetch.min.bytes": "5",
         "a->b.source.consumer.request.timeout.ms": "5",
         "a.admin.retry.backoff.ms": "5",
+        "source.producer.request.timeout.ms": "5",
+        "a->b.target.consumer.auto.offset.reset": "latest",
+        "b.consumer.request.timeout.ms": "5",
     }
     parse_links(BASE | properties)
     assert [record.getMessage().partition(" is not known")[::2] for record in caplog.records] == [
@@ -216,7 +219,8 @@ def test_unknown_keys_of_clients_are_told_with_the_nearest(caplog: pytest.LogCap
         ("topics.blacklist", consumes("topics.exclude")),
         (
             "without effect here: a->b.consumer.fetch.min.bytes, a->b.producer.override.linger.ms, "
-            "a.admin.retry.backoff.ms, b.status.storage.replication.factor",
+            "a->b.target.consumer.auto.offset.reset, a.admin.retry.backoff.ms, "
+            "b.status.storage.replication.factor, source.producer.request.timeout.ms",
             "",
         ),
     ]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
 
-from kafka_client import ListedOffset, TopicPartition
+from kafka_client import Admin, Client, ListedOffset, TopicPartition
 from kafka_client.errors import ConnectionClosed
 from kafka_client.metrics.exposition import exposition
 from kafka_client.metrics.metrics import Metrics, Values
 from mirror import start_positions
+from mirror.errors import NotPlaced
 from mirror.link import Link
 from mirror.start_positions import AT_A_TIME
 from tests.mirror.pair import Pair, numbered, produce
@@ -33,6 +36,9 @@ async def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable
         of_flow = {"source": "dc1", "target": "dc2"}
         values = metrics.values("MirrorSourceConnector", topic=f"dc1.{topic}", partition="0", **of_flow)
         assert values["record-count"] == 80
+        assert values["record-rate"] / 80 == pytest.approx(
+            values["byte-rate"] / values["byte-count"], rel=0.1
+        )
         assert values["byte-count"] == min(link.status().items())[1].bytes > 80
         newest, oldest = (NOW - 1_357_000_000) * 1000 - 1029, (NOW - 1_357_000_000) * 1000 - 49
         assert (values["record-age-ms"], values["record-age-ms-min"]) == (newest, newest)
@@ -46,6 +52,8 @@ async def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable
             0,
             0,
         )
+        await link.progress.ask_source()
+        assert metrics.values("mirror-link", **of_flow)["rpo-seconds"] == 0
         assert totals["partition_in_flight_bytes_max"] * 2 == totals["in_flight_bytes_max"]
         assert metrics.values("consumer-fetch-manager-metrics")["records-consumed-total"] >= 85
         check_documented(
@@ -60,6 +68,39 @@ async def test_numbers_are_those_of_what_was_done(pair: Pair, new_name: Callable
         samples = [name for name, _ in metrics.read()]
         assert len(set(samples)) == len(samples), "those of one client are told from the other's"
     assert not list(metrics.read()), "it is closed"
+
+
+async def test_latency_of_checkpoints(pair: Pair, new_name: Callable[[], str]) -> None:
+    topic = new_name()
+    await pair.create(topic)
+    await produce(pair.dc1, topic, {0: [numbered(10)]})
+    async with Client(pair.dc1) as client:
+        await Admin(client).alter_group_offsets(f"group-{topic}", {TopicPartition(topic, 0): 7})
+    ticks = itertools.count(int(NOW))
+    settings = pair.link(
+        topic,
+        emit_checkpoints_enabled="true",
+        checkpoints_topic_replication_factor="1",
+        groups=f"group-{topic}",
+    )
+    async with Link(settings, clock=lambda: float(next(ticks))) as link:
+        await link.run(until_caught_up=True)
+        tags = {"group": f"group-{topic}", "topic": f"dc1.{topic}", "partition": "0"}
+        values = link.metrics.values("MirrorCheckpointConnector", source="dc1", target="dc2", **tags)
+        assert values["checkpoint-latency-ms"] == values["checkpoint-latency-ms-max"] >= 1000
+        check_documented(link.metrics, "MirrorCheckpointConnector")
+
+
+async def test_the_rpo_of_a_flow_is_unknown_while_a_partition_is_not_copied(
+    pair: Pair, new_name: Callable[[], str]
+) -> None:
+    topic = new_name()
+    await pair.create(topic)
+    async with Link(pair.link(topic), clock=lambda: NOW) as link:
+        assert link.rpo_seconds() == 0
+        link._failed(NotPlaced(TopicPartition(topic, 0), "no leader"))
+        assert link.rpo_seconds() is None
+        assert math.isnan(link.metrics.values("mirror-link")["rpo-seconds"])
 
 
 async def test_partitions_without_a_place_are_told_and_placed_few_at_a_time(

@@ -80,22 +80,23 @@ class Issued:
 class Authority:
     """Issues certificates."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, days: int = 30) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self.certificate = _signed(name, self._key, None, self._key, [], 0)
+        self.certificate = _signed(name, self._key, None, self._key, [], 0, days)
 
     @property
     def pem(self) -> str:
         """Its certificate."""
         return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
 
-    def issue(self, name: str, hosts: Sequence[str] = (), *, days_ago: int = 0) -> Issued:
-        """Issue a certificate for `hosts`, names or addresses.
+    def issue(self, name: str, hosts: Sequence[str] = (), *, days_ago: int = 0, days: int = 30) -> Issued:
+        """Issue a certificate for `hosts`, names or addresses, which is valid for that many days.
 
         With `days_ago`, it became valid before that and expired yesterday.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        return Issued(_signed(name, key, self.certificate, self._key, hosts, days_ago), key, self.certificate)
+        signed = _signed(name, key, self.certificate, self._key, hosts, days_ago, days)
+        return Issued(signed, key, self.certificate)
 
     def write_pem(self, path: Path) -> Path:
         """Write a trust store in PEM."""
@@ -123,6 +124,7 @@ def _signed(
     issuers_key: ec.EllipticCurvePrivateKey,
     hosts: Sequence[str],
     days_ago: int,
+    days: int,
 ) -> x509.Certificate:
     now = datetime.datetime.now(datetime.UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -134,7 +136,7 @@ def _signed(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(begin)
-        .not_valid_after(now - DAY if days_ago else now + 30 * DAY)
+        .not_valid_after(now - DAY if days_ago else now + days * DAY)
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     if hosts:

@@ -1,5 +1,7 @@
 """A log directory written by a real Apache Kafka, with everything in it a log can have.
 
+`tests.support.released_folder` has logd write the same.
+
     KAFKA_LIBS=... python -m tests.support.kafka_folder
 
 writes the one kept in tests/golden/kafka again, and what Kafka's tool prints of it in tests/golden/dumped.
@@ -11,7 +13,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -26,6 +28,7 @@ from confluent_kafka.admin import (
 
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.java import dump_log_segments
+from tests.support.logd_process import LogdProcess
 from tests.support.waiting import wait_for
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -44,8 +47,11 @@ PLAIN = ["plain", "plain too", "append time"]
 """The values in topic `all`, by what became of them."""
 
 
-def fill(kafka: ApacheKafka) -> None:
-    """Write topics `all` and `compacted`, restart in the midst, and stop the broker cleanly."""
+def fill(kafka: ApacheKafka | LogdProcess, protocols: Sequence[str] = ("classic", "consumer")) -> None:
+    """Write topics `all` and `compacted`, restart in the midst, and stop the broker cleanly.
+
+    `protocols` are those of the groups that commit offsets.
+    """
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 2})
     small = {"segment.ms": str(SEGMENT_MS), "index.interval.bytes": "100"}
     compacted = {**small, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
@@ -58,8 +64,8 @@ def fill(kafka: ApacheKafka) -> None:
     kafka.stop()
     kafka.start()
     _write_plain(kafka, admin)
-    _consume(kafka, "classic")
-    _consume(kafka, "consumer")
+    for protocol in protocols:
+        _consume(kafka, protocol)
     producer = _transactional(kafka, "left-open")
     producer.begin_transaction()
     _produce(producer, *OPEN)
@@ -67,7 +73,7 @@ def fill(kafka: ApacheKafka) -> None:
     del producer
 
 
-def _transactional(kafka: ApacheKafka, name: str, **settings: object) -> Producer:
+def _transactional(kafka: ApacheKafka | LogdProcess, name: str, **settings: object) -> Producer:
     producer = Producer(
         {"bootstrap.servers": kafka.bootstrap, "log_level": 2, "transactional.id": name, **settings}
     )
@@ -82,7 +88,7 @@ def _produce(producer: Producer, *values: str) -> None:
     assert producer.flush(SECONDS) == 0
 
 
-def _write_transactions(kafka: ApacheKafka, codec: str) -> None:
+def _write_transactions(kafka: ApacheKafka | LogdProcess, codec: str) -> None:
     producer = _transactional(kafka, codec, **{"compression.type": codec, "linger.ms": 5})
     committed = [value for value in COMMITTED if value.startswith(f"{codec} ")]
     aborted = [value for value in ABORTED if value.startswith(f"{codec} ")]
@@ -98,7 +104,7 @@ def _write_transactions(kafka: ApacheKafka, codec: str) -> None:
     _wait_for_segment()
 
 
-def _compact(kafka: ApacheKafka) -> None:
+def _compact(kafka: ApacheKafka | LogdProcess) -> None:
     """Keys written again and again, some deleted; waits until the cleaner has been there."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 2})
     for turn in range(3):
@@ -110,7 +116,7 @@ def _compact(kafka: ApacheKafka) -> None:
     producer.produce("compacted", b"last", b"last")
     producer.flush(SECONDS)
     checkpoint = kafka.data / "cleaner-offset-checkpoint"
-    wait_for(lambda: "compacted 0 24" in checkpoint.read_text(), SECONDS)
+    wait_for(lambda: checkpoint.exists() and "compacted 0 24" in checkpoint.read_text(), SECONDS)
 
 
 def _wait_for_segment() -> None:
@@ -118,7 +124,7 @@ def _wait_for_segment() -> None:
     time.sleep(SEGMENT_MS / 1000 + 0.05)
 
 
-def _write_plain(kafka: ApacheKafka, admin: AdminClient) -> None:
+def _write_plain(kafka: ApacheKafka | LogdProcess, admin: AdminClient) -> None:
     """Write records without transactions, at the latest epoch of all. The last one has log append time."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     producer.produce("all", PLAIN[0], timestamp=1_700_000_000_000)
@@ -136,7 +142,7 @@ def _write_plain(kafka: ApacheKafka, admin: AdminClient) -> None:
     producer.flush(SECONDS)
 
 
-def _consume(kafka: ApacheKafka, protocol: str) -> None:
+def _consume(kafka: ApacheKafka | LogdProcess, protocol: str) -> None:
     """Commit offsets as a member of a group, with and without a transaction, and leave the group."""
     settings = {"group.protocol": protocol, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     group = f"group-{protocol}"
@@ -182,7 +188,8 @@ def main() -> None:
     """Write the golden folder again."""
     with tempfile.TemporaryDirectory() as name, ApacheKafka(Path(name), SETTINGS) as kafka:
         fill(kafka)
-        shutil.rmtree(GOLDEN, ignore_errors=True)
+        for folder in (FOLDER, DUMPED):
+            shutil.rmtree(folder, ignore_errors=True)
         for path in files(kafka.data):
             target = FOLDER / path.relative_to(kafka.data)
             target.parent.mkdir(parents=True, exist_ok=True)

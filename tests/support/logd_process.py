@@ -52,8 +52,9 @@ class LogdProcess(BrokerProcess):
         tracebacks: Sequence[str] = (),
     ) -> None:
         super().__init__(folder, "logd.log")
+        self.data = folder / "data"
         self.overrides: dict[str, object] = {
-            "log.dirs": folder / "data",
+            "log.dirs": self.data,
             **QUICK_GROUPS,
             **NO_RETENTION,
             **(overrides or {}),

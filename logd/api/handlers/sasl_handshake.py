@@ -1,7 +1,8 @@
 """SaslHandshake, 0 to 1: chooses the mechanism of a login (KIP-43).
 
-Clients need not log in, so their handshakes are refused. On the listener between brokers, the brokers of a
-cluster log in to each other (`logd.broker.cluster.broker_login`).
+Where a listener asks for a login, `logd.server.sasl_gate` serves it. On other listeners clients need not log
+in, so their handshakes are refused. If the listener between brokers is one of these, the brokers of a cluster
+log in to each other here (`logd.broker.cluster.broker_login`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandsh
     login = context.broker.broker_login
     if (
         login is None
+        or not login.is_inner
         or context.is_broker
         or context.endpoint.listener != login.listener
         or request.mechanism != login.mechanism

@@ -7,12 +7,13 @@ Call `open` before the log directories are touched, `create_parts` when the brok
 from __future__ import annotations
 
 import logging
+import ssl
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka_client.errors import ConfigError, ErrorCode, KafkaError, MillstreamError, error_for
+from kafka_client.errors import ErrorCode, KafkaError, MillstreamError, error_for
 from kafka_client.topic_partition import TopicPartition
 from kafka_client.wire import Message
 from kafka_client.wire.messages.allocate_producer_ids import (
@@ -36,7 +37,7 @@ from logd.broker.coordinators.producer_id_blocks import BlocksAhead
 from logd.broker.coordinators.producer_ids import ProducerIds
 from logd.broker.partition.partition import Partition
 from logd.broker.topics.topic import GROUP_OFFSETS, TRANSACTION_STATE
-from logd.config.listeners import security_protocols
+from logd.config.listeners import inter_broker_listener, security_protocols
 from logd.config.replication import RACK_AWARE
 from logd.metadata.image import BrokerImage, Change, ClusterImage
 from logd.metadata.zookeeper import cluster, moving
@@ -83,6 +84,8 @@ class ClusterMembership:
         self._secret: str
         self._older: OlderBrokers
         self._member: Member | None = None
+        self._listener = ""
+        """The name of the listener by which brokers talk to each other."""
         self._assignment: Assignment | None = None
         self._blocks: BlocksAhead | None = None
         self._failed_log_dirs: FailedLogDirs | None = None
@@ -179,8 +182,15 @@ class ClusterMembership:
 
     def create_parts(self, broker: HostBroker) -> None:
         """Give the broker's partitions what they need of the others."""
-        listener = listener_of(broker)
-        login = broker.broker_login = BrokerLogin(self._secret, listener, self._older)
+        listener = self._listener = listener_of(broker)
+        login = broker.broker_login = BrokerLogin.configured(
+            self._secret,
+            listener,
+            self._older,
+            properties=broker.config.explicit,
+            protocol=security_protocols(broker.config)[listener],
+            mechanism=broker.config.sasl_mechanism_inter_broker_protocol,
+        )
         peers = PeerConnections(broker.node_id, lambda: self._brokers(broker), listener, login)
         member = self._member = Member(
             broker.node_id,
@@ -263,6 +273,11 @@ class ClusterMembership:
         """Have the controller, if it is on this broker, use the broker's changed settings."""
         if (controlling := self.member.if_controlling) is not None:
             controlling.settings_changed()
+
+    def tls_changed(self, listener: str, context: ssl.SSLContext) -> None:
+        """Connect to other brokers by these certificates, if they talk by that listener."""
+        if self._member is not None and listener == self._listener:
+            self._member.peers.use_tls(context)
 
     async def hand_over(self, broker: HostBroker) -> None:
         """Have others lead what is led here, as far as they can: before connections are closed."""
@@ -364,15 +379,7 @@ def _forget_topics(broker: HostBroker, names: list[str]) -> None:
 
 def listener_of(broker: HostBroker) -> str:
     """Return the listener by which brokers talk to each other. Raises ConfigError."""
-    names = [endpoint.listener for endpoint in broker.endpoints]
-    listener_name = broker.config.inter_broker_listener_name
-    if listener_name is None:
-        return names[0]
-    if listener_name.upper() not in names:
-        raise ConfigError(
-            "inter.broker.listener.name", listener_name, "a name that listeners has: " + ", ".join(names)
-        )
-    return listener_name.upper()
+    return inter_broker_listener(broker.config, [endpoint.listener for endpoint in broker.endpoints])
 
 
 def registration_of(broker: HostBroker) -> Registration:

@@ -8,6 +8,7 @@ takes a lane of its own. Nothing is retried here, and error codes of responses a
 from __future__ import annotations
 
 import random
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -80,6 +81,10 @@ class PeerConnections:
             if self._login is not None:
                 self._login.refresh()  # the broker may be of an older release since then
             raise
+
+    def use_tls(self, context: ssl.SSLContext) -> None:
+        """Use this context for further connections, since certificates have changed."""
+        self._with_login.use_tls(context)
 
     async def request(
         self, broker: int, message: Message, *, lane: str = "", timeout_ms: int | None = None

@@ -13,7 +13,8 @@ from kafka_client.errors import ConfigError, ErrorCode, KafkaError
 from logd.broker.topics.config_layers import ALL_BROKERS, ConfigLayers, Source, Synonym
 from logd.config.broker import BROKER_SETTINGS
 from logd.config.inert import INERT_SETTINGS
-from logd.config.known import REFUSED_PREFIXES
+from logd.config.known import REFUSED_PREFIXES, SECURITY_PREFIXES
+from logd.config.security_keys import is_reloaded
 from logd.config.setting import Kind, Setting, format_value
 from logd.config.topic import TOPIC_SETTINGS, TopicConfig
 
@@ -176,10 +177,14 @@ def check_dynamic(broker: str, configs: Mapping[str, str]) -> None:
     """
     for key, value in configs.items():
         declared = BROKER_KEYS.get(key)
-        is_fixed = key.startswith(REFUSED_PREFIXES) if declared is None else not declared.dynamic
+        is_store = key.startswith(SECURITY_PREFIXES) and is_reloaded(key)
+        if declared is None:
+            is_fixed = key.startswith(REFUSED_PREFIXES) and not is_store
+        else:
+            is_fixed = not declared.dynamic
         if is_fixed:
             reason = "cannot be changed while the broker runs; set it before the start"
-        elif declared is not None and declared.per_broker and broker == ALL_BROKERS:
+        elif (is_store or (declared is not None and declared.per_broker)) and broker == ALL_BROKERS:
             reason = "cannot be set for all brokers at once; name the broker by its id"
         else:
             _check_inert(key, value)

@@ -1,6 +1,6 @@
 """Users' SCRAM credentials: their changes and their description (KIP-554), with Kafka's errors.
 
-A user may be named once for each mechanism, as by Kafka's ZkAdminManager. A user with an error keeps all
+A user may be named once in a request, as by Kafka's ScramControlManager. A user with an error keeps all
 credentials as they are.
 """
 
@@ -64,12 +64,9 @@ def alter_credentials(
     """
     alterations: list[Deletion | Upsertion] = [*deletions, *upsertions]
     answer: Altered = {}
-    altered_keys: set[tuple[str, int]] = set()
     configs: dict[str, dict[str, str]] = {}
     for each in alterations:
-        key = each.user, each.mechanism
-        problem = _duplicate() if key in altered_keys else _problem(image, each)
-        altered_keys.add(key)
+        problem = _duplicate() if each.user in answer else _problem(image, each)
         answer[each.user] = answer.get(each.user) or problem
         if problem is None:
             current = configs.setdefault(each.user, dict(image.user_configs.get(each.user, {})))

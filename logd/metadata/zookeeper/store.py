@@ -26,8 +26,6 @@ from logd.metadata.zookeeper.znodes.tree import SLICE, KnownConfigs, KnownTopic,
 from logd.metadata.zookeeper.znodes.znodes import ProducerIdBlock
 
 NEVER_WRITTEN: Final = frozenset(("broker", "broker-gone", "replicas-offline", "decoy-key"))
-CONFIG_CHANGE_KEPT_MS: Final = 15 * 60 * 1000
-"""How long the notifications of changed settings are kept, in ms, as in Kafka."""
 
 log = logging.getLogger("logd.zookeeper")
 
@@ -94,17 +92,6 @@ class ZooKeeperStore:
             plan = Plan(tree, self._elected)
         await write_all(self._session, self._elected, plan.operations())
         self._tree = tree
-
-    async def purge_config_changes(self, now_ms: int) -> None:
-        """Delete the notifications of changed settings that are older than `CONFIG_CHANGE_KEPT_MS`."""
-        names = await self._session.find_children(paths.CONFIG_CHANGES)
-        values = await self._session.find_all([f"{paths.CONFIG_CHANGES}/{name}" for name in names])
-        old = [
-            Delete(f"{paths.CONFIG_CHANGES}/{name}")
-            for name, value in zip(names, values, strict=True)
-            if value is not None and value[1].ctime_ms < now_ms - CONFIG_CHANGE_KEPT_MS
-        ]
-        await write_all(self._session, self._elected, old)
 
     async def _delete(self, tree: Tree, name: str) -> None:
         """Delete all znodes of a topic.

@@ -9,15 +9,16 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 from kafka_client.records import reader
 from kafka_client.uncompiled import VARIABLE
 from logd.config.listeners import Endpoint
+from millstream.commands.doctor.certificates import certificates
+from millstream.commands.doctor.clock import clock
+from millstream.commands.doctor.finding import FAILED, OK, WARNING, Finding
+from millstream.commands.doctor.permissions import permissions
 from millstream.commands.doctor.settings import CheckedSettings
 from millstream.zookeeper.state import NotServing, state
-
-OK, WARNING, FAILED = "ok", "warning", "failed"
 
 JAVA = 17
 """The oldest Java version that Spark 4 runs on."""
@@ -29,15 +30,6 @@ FREE_SHARE = 0.05
 PATIENCE_SECONDS = 5.0
 
 
-class Finding(NamedTuple):
-    """The result of a check; `remedy` is None if nothing is to be done."""
-
-    check: str
-    status: str
-    detail: str
-    remedy: str | None = None
-
-
 def run_checks(settings: CheckedSettings) -> list[Finding]:
     """Run all checks."""
     return [
@@ -46,6 +38,9 @@ def run_checks(settings: CheckedSettings) -> list[Finding]:
         *map(port, settings.listeners),
         file_limit(),
         *map(disk, settings.log_dirs),
+        clock(settings.log_dirs),
+        *certificates(settings),
+        *permissions(settings),
         *map(zookeeper, settings.zookeeper),
     ]
 

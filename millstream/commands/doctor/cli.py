@@ -30,11 +30,12 @@ def doctor(
         list[str] | None, typer.Option("--override", metavar="KEY=VALUE", help="On top of it; repeatable.")
     ] = None,
 ) -> None:
-    """Check Java, the record core, ports, file limits, the log directories' disks, and ZooKeeper if used.
+    """Check this machine for a broker: ports, files, disks, the clock, certificates, permissions, ZooKeeper.
 
-    The exit status is 7 if anything fails; a warning is none.
+    Java and the record core, too. The exit status is 7 if anything fails; a warning is none.
     """
-    from millstream.commands.doctor.checks import FAILED, run_checks
+    from millstream.commands.doctor.checks import run_checks
+    from millstream.commands.doctor.finding import FAILED
     from millstream.commands.doctor.settings import read_settings
 
     findings = run_checks(read_settings(config, override or []))

@@ -125,3 +125,31 @@ def lag(local: Local, *, config: Config, flow: Flow = None) -> None:
     local.show(map(lag_row, rows), LAG_COLUMNS)
     if unknown := [str(each.tp) for each in rows if each.lag is None]:
         raise Unhealthy(f"nothing was copied yet: {', '.join(unknown)}")
+
+
+@local_command(app)
+def status(
+    local: Local,
+    *,
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CONFIG]", help="The mirror's mm2.properties with http.listener."),
+    ] = None,
+    http: Annotated[
+        str | None, typer.Option("--http", metavar="HOST:PORT", help="Where the mirror serves HTTP.")
+    ] = None,
+    flow: Annotated[
+        str | None, typer.Option("--flow", metavar="SOURCE->TARGET", help="Only this flow.")
+    ] = None,
+) -> None:
+    """Show what a running mirror copies: positions, lag, what stands still and why, what a failover loses.
+
+    The exit status is 7 if a flow is down, or a partition is not copied or of unknown lag; 4 if no mirror
+    answers.
+    """
+    from millstream.commands.mirror.status import ask, listener_of, problems, show_flows
+
+    flows = ask(listener_of(config, http), flow)
+    show_flows(local, flows)
+    if unhealthy := problems(flows):
+        raise Unhealthy("; ".join(unhealthy))

@@ -95,7 +95,8 @@ def join_inner(side: JoinSide) -> Operator:
             if key is None or value is None:
                 dropped()
                 return
-            for time, other in find(serialize(key), max(timestamp - before, 0), max(timestamp + after, 0)):
+            time_to = timestamp + after
+            for time, other in find(serialize(key), timestamp - before, time_to if time_to > 0 else 0):
                 result = joined(key, value, other)
                 forward(key, result, timestamp if timestamp > time else time, headers)
 

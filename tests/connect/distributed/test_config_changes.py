@@ -186,9 +186,7 @@ class Resumed(SourceConnector):
     """A source that is resumed while it looks at the offsets that a user wants."""
 
     leader: Leader
-
-    def task_class(self) -> type[SourceTask]:
-        raise NotImplementedError
+    task_class = SourceTask
 
     def task_configs(self, max_tasks: int) -> list[Mapping[str, Any]]:
         return []

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from connect.distributed.config_changes import Decision
 from connect.distributed.session_keys import SessionKeys
 from connect.herder import Herder
 from connect.herder.session_key import SessionKey
+from connect.stores.config_records import Decision
 
 TTL = 3600.0
 

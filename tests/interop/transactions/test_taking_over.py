@@ -1,4 +1,6 @@
-"""logd goes on where an Apache Kafka stopped, in the same folder: records, groups, transactions."""
+"""logd goes on where an Apache Kafka or an earlier logd stopped, in the same folder: records, groups,
+transactions.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,22 @@ from tests.interop.transactions.test_semantics import until
 from tests.support.depth import deep
 from tests.support.kafka_folder import ABORTED, COMMITTED, FOLDER, OPEN, PLAIN
 from tests.support.logd_process import LogdProcess
+from tests.support.released_folder import RELEASED
 
 pytestmark = deep
 
 FOR_EVER = {"log.retention.ms": -1, "offsets.retention.minutes": 2**31 - 1}
-"""The folder in tests/golden grows older with every day."""
+"""The folders in tests/golden grow older with every day."""
+CLEAN = ".kafka_cleanshutdown"
 
 
-def test_taking_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["stopped", "killed"])
+@pytest.mark.parametrize("folder", [FOLDER, *RELEASED], ids=lambda folder: folder.name)
+def test_taking_over(tmp_path: Path, folder: Path, ending: str) -> None:
     confluent = load("confluent")
-    shutil.copytree(FOLDER, tmp_path / "data")
+    shutil.copytree(folder, tmp_path / "data")
+    if ending == "killed":
+        (tmp_path / "data" / CLEAN).unlink()
     with LogdProcess(tmp_path, {**SETTINGS, **FOR_EVER}) as logd:
 
         def read(*, committed: bool) -> list[bytes]:

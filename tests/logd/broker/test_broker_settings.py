@@ -244,6 +244,12 @@ def test_each_setting_changes_what_it_says(brokers: Brokers, case: Case) -> None
 
 
 TESTED_IN = {
+    "logd/broker/cluster/test_secured_brokers.py::test_brokers_choose_a_listener_by_its_protocol": [
+        "security.inter.broker.protocol"
+    ],
+    "logd/broker/cluster/test_secured_brokers.py::test_three_brokers_and_an_election": [
+        "sasl.mechanism.inter.broker.protocol"
+    ],
     "logd/authorization/test_acls.py::test_acls_survive_a_crash": ["authorizer.class.name", "super.users"],
     "logd/authorization/test_acls.py::test_everyone_where_no_acl_is": ["allow.everyone.if.no.acl.found"],
     "logd/server/test_http_listener.py::test_a_process_serves_metrics_and_probes": [

@@ -120,7 +120,6 @@ def test_security_settings_are_refused_rather_than_left_aside(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("security.inter.broker.protocol", "SASL_SSL"),
         ("principal.builder.class", "org.example.Builder"),
         ("allow.everyone.if.no.acl.found", "false"),
         ("super.users", "User:admin"),
@@ -134,8 +133,9 @@ def test_a_false_sense_of_security_is_refused(key: str, value: str) -> None:
 
 
 def test_what_promises_nothing_is_taken() -> None:
-    key = "security.inter.broker.protocol"
-    assert any(key in note for note in from_properties({key: "PLAINTEXT"}).notes)
+    default = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+    for key, value in (("security.inter.broker.protocol", "SSL"), ("principal.builder.class", default)):
+        assert any(key in note for note in from_properties({key: value}).notes)
     assert from_properties({"allow.everyone.if.no.acl.found": "true"}).warnings == []
 
 

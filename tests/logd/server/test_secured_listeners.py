@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kafka_client import Client
+from kafka_client import Admin, Client, NewTopic
 from kafka_client.errors import AuthenticationFailed, ErrorCode, MillstreamError
 from kafka_client.security.settings import SecuritySettings
 from kafka_client.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -180,3 +181,38 @@ async def test_client_certificate_is_required(tmp_path: Path) -> None:
         CA.issue("alice").write_pem(tmp_path / "alice.pem")
         mine = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(tmp_path / "alice.pem")}
         await topics_of(address, keys | mine)
+
+
+async def create_topic(address: str, folder: Path, user: str) -> None:
+    CA.issue(user).write_pem(folder / f"{user}.pem")
+    keys = client_keys(folder, "SSL")
+    keys |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{user}.pem")}
+    async with Client(address, security=SecuritySettings.from_properties(keys)) as client:
+        await Admin(client).create_topics([NewTopic(f"of-{user}", 1, 1)])
+
+
+def is_closed(address: str, folder: Path, user: str) -> bool:
+    """Return True if the broker closes the connection of a user with a certificate."""
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    context.load_cert_chain(CA.issue(user).write_pem(folder / f"{user}.pem"))
+    with RawClient(int(address.rpartition(":")[2])) as client:
+        client.socket = context.wrap_socket(client.socket, server_hostname="127.0.0.1")
+        return client.is_closed_by_peer()
+
+
+async def test_principals_come_from_certificates_by_the_rules(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    more = {
+        "ssl.client.auth": "required",
+        "listener.name.out.ssl.principal.mapping.rules": "RULE:^CN=(Alice|Bob)$/$1/L",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:alice",
+    }
+    async with Running(settings(tmp_path, "SSL", **more)) as address:
+        await create_topic(address, tmp_path, "Alice")
+        with pytest.raises(MillstreamError, match="AUTHORIZATION_FAILED"):
+            await create_topic(address, tmp_path, "Bob")
+        assert await asyncio.to_thread(is_closed, address, tmp_path, "Carol")
+    (line,) = warnings_of(caplog)
+    assert "no rule of ssl.principal.mapping.rules applies to the certificate's name 'CN=Carol'" in line

@@ -139,7 +139,7 @@ def test_the_table_is_the_same_whatever_is_killed(demo: subprocess.Popen[str], f
 @needs_spark
 @pytest.mark.timeout(DEADLINE_SECONDS + 60)
 def test_a_leader_is_killed_and_another_takes_over(tmp_path: Path, folder: Path) -> None:
-    options = ["--nodes", "3", "--kill-leader", "--folder", folder, "--input", some_flights(tmp_path, 8)]
+    options = ["--nodes", "3", "--kill-leader", "--folder", folder, "--input", some_flights(tmp_path, 4)]
     command = [sys.executable, "-m", "millstream", "demo", *map(str, options)]
 
     ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
@@ -151,7 +151,7 @@ def test_a_leader_is_killed_and_another_takes_over(tmp_path: Path, folder: Path)
     assert killed is not None and leads is not None, output
     victim, some = killed.groups()
     assert leads[1] != victim
-    assert int(some.replace(",", "")) < FLIGHTS // 8, "they were all there already"
+    assert int(some.replace(",", "")) < FLIGHTS // 4, "they were all there already"
     assert f"logd dc1 node {victim} ended with status -9: starting it again" in output
     assert "Everything agrees" in output
     logs = [b"".join(path.read_bytes() for path in files(folder, node)) for node in (1, 2, 3)]

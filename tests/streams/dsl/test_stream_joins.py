@@ -221,11 +221,10 @@ def test_what_is_past_retention_leaves_memory() -> None:
 def test_what_is_past_retention_at_a_commit_is_not_written() -> None:
     store = window_store(retention=100)
     store.find(b"looked up", 0, 100)
-    with patch.object(store, "_entries_max", 0):
-        for timestamp in (0, 50, 899, 900, 999):
-            store.add(b"looked up", "value", timestamp)
-            store.add(b"not looked up", "value", timestamp)
-        store.drain()
+    for timestamp in (0, 50, 899, 900, 999):
+        store.add(b"looked up", "value", timestamp)
+        store.add(b"not looked up", "value", timestamp)
+    store.drain()
     assert sorted({window_start(stored_key) for stored_key in store.pending}) == [900, 999]
     assert len(store.pending) == 4
     for key in (b"looked up", b"not looked up"):
@@ -235,12 +234,11 @@ def test_what_is_past_retention_at_a_commit_is_not_written() -> None:
 @pytest.mark.parametrize("clocks", ["committed", "lost"])
 def test_numbers_go_on_behind_those_that_were_not_written(clocks: str, tmp_path: Path) -> None:
     store = window_store(tmp_path)
-    with patch.object(store, "_entries_max", 0):
-        for number in range(5):
-            store.add(b"a", f"past {number}", 1)
-        store.add(b"a", "before", 1000)
-        store.add(b"a", "before", 1000)
-        commit(store)
+    for number in range(5):
+        store.add(b"a", f"past {number}", 1)
+    store.add(b"a", "before", 1000)
+    store.add(b"a", "before", 1000)
+    commit(store)
     times = store.clocks()
     store.close()
     store = window_store(tmp_path)

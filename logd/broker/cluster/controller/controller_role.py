@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from kafka_client.errors import ErrorCode, KafkaError, MillstreamError
 from logd.broker.cluster.controller.publisher import Asking, Publisher
+from logd.broker.cluster.controller.znode_notifications import ZnodeNotifications
 from logd.broker.cluster.controller.znode_requests import ZnodeRequests
 from logd.broker.work.periodic import report
 from logd.config.broker import BrokerConfig
@@ -153,7 +154,9 @@ class ControllerRole:
         )
         self._serving.set_result(serving)
         self._spawn(self._rebalance(serving), "preferred replicas")
-        for name, work in ZnodeRequests(self._session, self.elected, serving, self._config).work().items():
+        requests = ZnodeRequests(self._session, self.elected, serving, self._config).work()
+        notifications = ZnodeNotifications(self._session, self.elected, serving).work()
+        for name, work in {**requests, **notifications}.items():
             self._spawn(self._to_its_end(work, name), name)
         async for live in each_brokers(self._session):
             alive = [image_of(broker, registered) for broker, registered in live.items()]

@@ -108,6 +108,27 @@ def encode_change(pattern: ResourcePattern) -> bytes:
     return msgspec.json.encode(document)
 
 
+def decode_change(path: str, data: bytes) -> ResourcePattern:
+    """Return the pattern that a notification names. Raises BadZnode."""
+    try:
+        if path.startswith(CHANGES[_LITERAL] + "/"):
+            kind, _, name = data.decode().partition(":")
+            return ResourcePattern(ResourceType[kind.upper()], _LITERAL, name)
+        document = msgspec.json.decode(data, type=_Change)
+        pattern_type = PatternType[document.pattern_type.upper()]
+        if pattern_type in ROOTS:
+            return ResourcePattern(ResourceType[document.resource_type.upper()], pattern_type, document.name)
+    except (KeyError, UnicodeDecodeError, msgspec.DecodeError):
+        pass
+    raise BadZnode(path, data, "it names no pattern of resources", "delete it")
+
+
+class _Change(msgspec.Struct, rename="camel"):
+    resource_type: str
+    name: str
+    pattern_type: str
+
+
 class _Entry(msgspec.Struct, rename={"permission": "permissionType"}):
     principal: str
     permission: str

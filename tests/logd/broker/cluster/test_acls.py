@@ -11,11 +11,13 @@ from typing import TypeVar
 import pytest
 
 from kafka_client import Admin, BatchProducer, Client, NewTopic
-from kafka_client.acl import Operation, PatternType, ResourceType
+from kafka_client.acl import AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from kafka_client.security.settings import SecuritySettings
+from logd.broker.cluster.controller import znode_notifications
 from logd.broker_server import BrokerServer
+from logd.metadata.zookeeper.znodes import acl_znodes, paths, znodes
 from tests.logd.broker.cluster.brokers import Brokers
-from tests.logd.metadata.zookeeper.sessions import opened
+from tests.logd.metadata.zookeeper.sessions import opened, wait_until_gone
 from tests.support.logged_in import LoggedInClient, password_of
 
 T = TypeVar("T")
@@ -105,3 +107,37 @@ async def _check_znodes(connect: str) -> None:
         }
         (change,) = await session.children("/kafka-acl-extended-changes")
         assert change.startswith("acl_changes_")
+
+
+async def test_changes_of_other_programs_hold_at_once(
+    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Brokers(zookeeper, tmp_path, 2, **SETTINGS) as brokers, opened(zookeeper) as session:
+        async with client_of(brokers.up[1], "root") as client:
+            await Admin(client).create_topics([NewTopic("t", 1, 1)])
+        pattern = ResourcePattern(ResourceType.TOPIC, PatternType.LITERAL, "t")
+        entry = AclEntry("User:alice", "*", Operation.READ, Permission.ALLOW)
+        await session.create(acl_znodes.path_of(pattern), acl_znodes.encode_entries([entry]))
+        await session.create(
+            acl_znodes.change_path_of(pattern), acl_znodes.encode_change(pattern), sequential=True
+        )
+        await brokers.until(
+            lambda: all(each.broker.image.acls == {pattern: (entry,)} for each in brokers.up.values())
+        )
+        assert f"another program has changed ZooKeeper's {acl_znodes.path_of(pattern)}" in caplog.text
+        await session.set("/config/topics/t", b'{"version":1,"config":{"retention.ms":"7"}}')
+        for data in (b"?", znodes.encode_config_change("topics/t")):
+            await session.create(paths.CONFIG_CHANGE_PREFIX, data, sequential=True)
+        configs = {"retention.ms": "7"}
+        await brokers.until(
+            lambda: all(each.broker.image.topics["t"].configs == configs for each in brokers.up.values())
+        )
+        await brokers.until(lambda: any(each.broker.catalog.controller for each in brokers.up.values()))
+        epoch = brokers.member(brokers.controller.broker.node_id).controlling.elected.epoch
+        monkeypatch.setattr(znode_notifications, "KEPT_MS", -1)
+        for n in range(3):
+            async with client_of(brokers.up[1], "root") as client:
+                await Admin(client).incremental_alter_configs("t", {"retention.ms": str(n)})
+        for name in await session.children(paths.CONFIG_CHANGES):
+            await wait_until_gone(session, f"{paths.CONFIG_CHANGES}/{name}")
+        assert brokers.member(brokers.controller.broker.node_id).controlling.elected.epoch == epoch

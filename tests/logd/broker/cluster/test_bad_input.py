@@ -96,7 +96,10 @@ def _no_ensemble(brokers: Brokers, folder: Path) -> Attempt:
 
 
 def _no_such_listener(brokers: Brokers, folder: Path) -> Attempt:
-    return brokers.create_broker(2, log_dirs=str(folder), inter_broker_listener_name="INSIDE").start
+    async def start() -> None:
+        await brokers.create_broker(2, log_dirs=str(folder), inter_broker_listener_name="INSIDE").start()
+
+    return start
 
 
 def _too_many_replicas(brokers: Brokers, folder: Path) -> Attempt:

@@ -20,7 +20,7 @@ from logd.metadata.zookeeper.election import Elected, elect
 from logd.metadata.zookeeper.errors import BadVersion, BadZnode, ControllerMoved, NodeExists, ZooKeeperError
 from logd.metadata.zookeeper.session.operations import Create, SetData
 from logd.metadata.zookeeper.session.session import Session
-from logd.metadata.zookeeper.store import CONFIG_CHANGE_KEPT_MS, ZooKeeperStore
+from logd.metadata.zookeeper.store import ZooKeeperStore
 from logd.metadata.zookeeper.znodes import paths
 from millstream.zookeeper.ensemble import Ensemble
 from tests.logd.metadata.zookeeper.proxy import MULTI, Proxy
@@ -218,14 +218,7 @@ async def test_settings_and_producer_ids(connect: str) -> None:
         assert (await controller.json(paths.PRODUCER_ID_BLOCK))["block_start"] == "1000"
         assert (await controller.json(paths.PRODUCER_ID_BLOCK))["broker"] == 7
         assert configs("1") in await controller.loaded()
-        notification = await session.get(
-            f"{paths.CONFIG_CHANGES}/{(await session.children(paths.CONFIG_CHANGES))[0]}"
-        )
-        await controller.store.purge_config_changes(notification[1].ctime_ms)
         assert len(await session.children(paths.CONFIG_CHANGES)) == 3
-        later = notification[1].ctime_ms + CONFIG_CHANGE_KEPT_MS + 3_600_000
-        await controller.store.purge_config_changes(later)
-        assert await session.children(paths.CONFIG_CHANGES) == []
 
 
 async def test_acls(connect: str) -> None:
