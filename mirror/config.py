@@ -103,6 +103,8 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
             raise ConfigError(key, "", "host:port, separated by commas")
     flows = [_Flow(resolved, a, b) for a in aliases for b in aliases if a != b]
     links = [_link(flow) for flow in flows if flow.is_enabled]
+    for link in links:
+        _check_syncs(link)
     if not links:
         raise ConfigError(
             "enabled", "", f"set one to true of {', '.join(f.name + '.enabled' for f in flows)}"
@@ -184,7 +186,7 @@ def _link(flow: _Flow) -> LinkSettings:
 
 
 def _groups(flow: _Flow) -> GroupSettings:
-    settings = GroupSettings(
+    return GroupSettings(
         groups=group_filter(flow.text("groups", ".*"), flow.text("groups.exclude", GROUPS_EXCLUDE)),
         refresh=flow.boolean("refresh.groups.enabled", True),
         refresh_interval_seconds=flow.number("refresh.groups.interval.seconds", 600),
@@ -194,11 +196,14 @@ def _groups(flow: _Flow) -> GroupSettings:
         sync_offsets=flow.boolean("sync.group.offsets.enabled", False),
         sync_offsets_interval_seconds=flow.number("sync.group.offsets.interval.seconds", 60),
     )
-    if settings.enabled and not flow.boolean("emit.offset-syncs.enabled", True):
+
+
+def _check_syncs(link: LinkSettings) -> None:
+    """Raise ConfigError if offsets of groups are to be translated without offset syncs."""
+    if link.groups.enabled and not link.emit_offset_syncs:
         raise ConfigError(
             "emit.offset-syncs.enabled", "false", "true, which checkpoints and the sync of group offsets need"
         )
-    return settings
 
 
 class _Flow:

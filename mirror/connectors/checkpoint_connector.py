@@ -30,16 +30,16 @@ class MirrorCheckpointConnector(SourceConnector):
         self._refresh: Refresh | None = None
         self._clients: FlowClients | None = None
         settings = self._settings = flow_of(config)
-        if not (MirrorCheckpointConfig.parse(config).enabled and settings.groups.enabled):
+        parsed = MirrorCheckpointConfig.parse(config)
+        parsed.warn_without_effect(self.context.connector)
+        if not parsed.enabled:
             return
         clients = self._clients = FlowClients(settings, self.context.connector)
         await clients.open()
         try:
-            if settings.groups.emit_checkpoints:
-                topic = settings.policy.checkpoints_topic(settings.source.alias)
-                factor = settings.groups.checkpoints_replication_factor
-                key = "checkpoints.topic.replication.factor"
-                await create_internal_topic(clients.target, topic, factor, key)
+            topic = settings.policy.checkpoints_topic(settings.source.alias)
+            factor = settings.groups.checkpoints_replication_factor
+            await create_internal_topic(clients.target, topic, factor, "checkpoints.topic.replication.factor")
             # The source connector may start later than this one, and the tasks read the topic.
             factor, key = settings.offset_syncs_replication_factor, "offset-syncs.topic.replication.factor"
             await create_internal_topic(clients.of_syncs, settings.offset_syncs_topic, factor, key)

@@ -7,9 +7,9 @@ import logging
 import time
 from collections.abc import Mapping
 
-from connect.api import BatchSourceTask, RawBatch
+from connect.api import BatchSourceTask, RawBatch, RetriableError
 from kafka_client import Admin
-from kafka_client.errors import KafkaError
+from kafka_client.errors import BROKER_AWAY, KafkaError
 from kafka_client.records import build_batch
 from mirror.checkpoints.group_offsets import commit_in_target
 from mirror.checkpoints.latest import LatestCheckpoints, translated
@@ -37,8 +37,7 @@ class MirrorCheckpointTask(BatchSourceTask):
         await self._clients.open()
         self._source, self._target = Admin(self._clients.source), Admin(self._clients.target)
         self._latest = LatestCheckpoints()
-        if settings.groups.emit_checkpoints:
-            await self._read_checkpoints()
+        await self._read_checkpoints()
         self._store, self._syncs_read = OffsetSyncStore(), 0
         await self._read_syncs()
         self._store.finish_loading()
@@ -47,14 +46,16 @@ class MirrorCheckpointTask(BatchSourceTask):
     async def poll(self) -> list[RawBatch]:
         """Wait for the interval, then return the new checkpoints of all groups."""
         groups = self._settings.groups
-        seconds = groups.emit_checkpoints_interval_seconds
-        await asyncio.sleep(seconds if groups.emit_checkpoints else groups.sync_offsets_interval_seconds)
-        await self._read_syncs()
+        await asyncio.sleep(groups.emit_checkpoints_interval_seconds)
+        try:
+            await self._read_syncs()
+        except BROKER_AWAY as e:
+            raise RetriableError(f"{self._settings.offset_syncs_topic} cannot be read: {e}") from e
         new = [checkpoint for group in self._groups for checkpoint in await self._new(group)]
         self._latest.update(new)
         if groups.sync_offsets:
             await self._commit_when_due()
-        return [self._batch(new)] if new and groups.emit_checkpoints else []
+        return [self._batch(new)] if new else []
 
     async def stop(self) -> None:
         """Disconnect."""

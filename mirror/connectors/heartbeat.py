@@ -51,8 +51,9 @@ class MirrorHeartbeatConnector(SourceConnector):
     async def start(self, config: Mapping[str, str]) -> None:
         """Create the topic of heartbeats. Raises MillstreamError if the target fails."""
         self.config = dict(config)
-        settings = flow_of(config)
-        self._is_enabled = MirrorHeartbeatConfig.parse(config).enabled and settings.emit_heartbeats
+        settings, parsed = flow_of(config), MirrorHeartbeatConfig.parse(config)
+        parsed.warn_without_effect(self.context.connector)
+        self._is_enabled = parsed.enabled and settings.emit_heartbeats
         if not self._is_enabled:
             return
         clients = FlowClients(settings, self.context.connector)

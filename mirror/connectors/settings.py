@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from connect.api import Config, setting
+from connect.api import Config, ConfigError, setting
+from connect.errors import InvalidConfig
+from mirror.client_keys import is_shared_key
 from mirror.config import LinkSettings, parse_flow
 from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, TOPICS_EXCLUDE
 from mirror.group_settings import GROUPS_EXCLUDE
 
+log = logging.getLogger(__name__)
+
 SOURCE_CLUSTER_ALIAS = "source.cluster.alias"
 TARGET_CLUSTER_ALIAS = "target.cluster.alias"
+EMIT_SYNCS = "emit.offset-syncs.enabled"
+_OFFSET_SYNCS = "offset-syncs.topic."
 _GROUP = "Replication"
+_ANY = [".*"]
+WITHOUT_EFFECT = (
+    *("admin.timeout.ms", "forwarding.admin.class", "metric.names.formats", "metric.reporters"),
+    *("config.property.filter.class", "topic.filter.class", "group.filter.class"),
+    *("sync.topic.acls.enabled", "sync.topic.acls.interval.seconds", "sync.topic.configs.interval.seconds"),
+    *("security.", "sasl.", "ssl."),
+)
+"""Keys of Kafka's connectors without effect here, and prefixes (`ssl.`) of some."""
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 class MirrorConfig(Config):
@@ -22,9 +41,14 @@ class MirrorConfig(Config):
     `target.producer.` and so on.
     """
 
-    PREFIXES: ClassVar[tuple[str, ...]] = ("source.", "target.", "consumer.", "producer.", "admin.", "task.")
+    PREFIXES: ClassVar[tuple[str, ...]] = (
+        *("source.", "target.", "consumer.", "producer.", "admin.", "task."),
+        *WITHOUT_EFFECT,
+    )
 
-    enabled: bool = setting("Whether the connector has any tasks.", default=True, group=_GROUP)
+    enabled: bool = setting(
+        "Whether the connector has any tasks.", default=True, group=_GROUP, importance="LOW"
+    )
     source_cluster_alias: str = setting("Alias of the source.", importance="HIGH", group=_GROUP)
     target_cluster_alias: str = setting(
         "Alias of the target.", default="target", importance="HIGH", group=_GROUP
@@ -37,8 +61,8 @@ class MirrorConfig(Config):
     )
     replication_policy_class: str = setting(
         "DefaultReplicationPolicy, IdentityReplicationPolicy, or `module.Class`.",
-        default="DefaultReplicationPolicy",
-        kind="STRING",
+        default="org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+        kind="CLASS",
         importance="LOW",
         group=_GROUP,
     )
@@ -56,6 +80,11 @@ class MirrorConfig(Config):
         """Raise ConfigError for a setting that a flow cannot use."""
         flow_of(self.raw)
 
+    def warn_without_effect(self, connector: str) -> None:
+        """Log the keys of Kafka's connectors that have no effect here."""
+        if unused := sorted(key for key in self.raw if key.startswith(WITHOUT_EFFECT)):
+            log.warning("%s: without effect here: %s", connector, ", ".join(unused))
+
 
 class MirrorSourceConfig(MirrorConfig):
     """Copies topics of another cluster, batch by batch and undecoded, as MirrorMaker 2's source connector.
@@ -63,25 +92,41 @@ class MirrorSourceConfig(MirrorConfig):
     Goes on from the source offsets of MirrorMaker's connector of the same name, and the reverse.
     """
 
-    topics: str = setting("Regular expressions of names of topics.", default=".*", group=_GROUP)
-    topics_exclude: str = setting(
-        "Regular expressions of topics to leave out.", default=TOPICS_EXCLUDE, group=_GROUP
+    topics: list[str] = setting(
+        "Regular expressions of names of topics.", default=_ANY, group=_GROUP, importance="HIGH"
+    )
+    topics_exclude: list[str] = setting(
+        "Regular expressions of topics to leave out.",
+        default=_parts(TOPICS_EXCLUDE),
+        group=_GROUP,
+        importance="HIGH",
     )
     replication_factor: int = setting(
-        "Replication factor of remote topics; -1: the target's default.", default=2, group=_GROUP
+        "Replication factor of remote topics; -1: the target's default.",
+        default=2,
+        group=_GROUP,
+        importance="LOW",
     )
     refresh_topics_enabled: bool = setting(
-        "Whether to look for new topics and partitions.", default=True, group=_GROUP
+        "Whether to look for new topics and partitions.", default=True, group=_GROUP, importance="LOW"
     )
-    refresh_topics_interval_seconds: int = setting("How often to look.", default=600, group=_GROUP)
-    sync_topic_configs_enabled: bool = setting("Whether to copy configs of topics.", default=True)
-    config_properties_exclude: str = setting(
-        "Regular expressions of configs that are not copied.", default=CONFIG_PROPERTIES_EXCLUDE
+    refresh_topics_interval_seconds: int = setting(
+        "How often to look.", kind="LONG", default=600, group=_GROUP, importance="LOW"
+    )
+    sync_topic_configs_enabled: bool = setting(
+        "Whether to copy configs of topics.", default=True, importance="LOW"
+    )
+    config_properties_exclude: list[str] = setting(
+        "Regular expressions of configs that are not copied.",
+        default=_parts(CONFIG_PROPERTIES_EXCLUDE),
+        importance="HIGH",
     )
     use_defaults_from: str = setting(
         "Whose defaults remote topics have: `target` or `source`.", default="target", importance="LOW"
     )
-    offset_lag_max: int = setting("Records without an offset sync at most.", default=100, importance="LOW")
+    offset_lag_max: int = setting(
+        "Records without an offset sync at most.", kind="LONG", default=100, importance="LOW"
+    )
     offset_syncs_topic_location: str = setting(
         "Cluster of the offset-syncs topic: `source` or `target`.",
         key="offset-syncs.topic.location",
@@ -95,39 +140,65 @@ class MirrorSourceConfig(MirrorConfig):
         importance="LOW",
     )
     emit_offset_syncs_enabled: bool = setting(
-        "Whether to write offset syncs.", key="emit.offset-syncs.enabled", default=True, importance="LOW"
+        "Whether to write offset syncs.", key=EMIT_SYNCS, default=True, importance="LOW"
     )
     heartbeats_replication_enabled: bool = setting(
         "Whether to copy topics of heartbeats.", default=True, importance="LOW"
     )
-    consumer_poll_timeout_ms: int = setting("How long a poll may take.", default=1000, importance="LOW")
+    consumer_poll_timeout_ms: int = setting(
+        "How long a poll may take.", kind="LONG", default=1000, importance="LOW"
+    )
     skip_unreadable_batches: str = setting(
         "Batches to leave out because they cannot be read: `flights-0@1234`.", default="", importance="LOW"
     )
+
+    def check(self) -> None:
+        """Raise ConfigError for settings that contradict each other (KIP-1031)."""
+        super().check()
+        if not self.emit_offset_syncs_enabled and any(key.startswith(_OFFSET_SYNCS) for key in self.raw):
+            raise ConfigError(EMIT_SYNCS, "false", f"true if there are {_OFFSET_SYNCS} settings")
 
 
 class MirrorCheckpointConfig(MirrorConfig):
     """Writes checkpoints of consumer groups into the target, as MirrorMaker 2's checkpoint connector."""
 
-    groups: str = setting("Regular expressions of names of groups.", default=".*", group=_GROUP)
-    groups_exclude: str = setting(
-        "Regular expressions of groups to leave out.", default=GROUPS_EXCLUDE, group=_GROUP
+    groups: list[str] = setting(
+        "Regular expressions of names of groups.", default=_ANY, group=_GROUP, importance="HIGH"
     )
-    topics: str = setting("Regular expressions of names of topics.", default=".*", group=_GROUP)
-    topics_exclude: str = setting(
-        "Regular expressions of topics to leave out.", default=TOPICS_EXCLUDE, group=_GROUP
+    groups_exclude: list[str] = setting(
+        "Regular expressions of groups to leave out.",
+        default=_parts(GROUPS_EXCLUDE),
+        group=_GROUP,
+        importance="HIGH",
     )
-    refresh_groups_enabled: bool = setting("Whether to look for new groups.", default=True)
-    refresh_groups_interval_seconds: int = setting("How often to look.", default=600)
-    emit_checkpoints_enabled: bool = setting("Whether to write checkpoints.", default=True)
-    emit_checkpoints_interval_seconds: int = setting("How often to write them.", default=60)
+    topics: list[str] = setting(
+        "Regular expressions of names of topics.", default=_ANY, group=_GROUP, importance="HIGH"
+    )
+    topics_exclude: list[str] = setting(
+        "Regular expressions of topics to leave out.",
+        default=_parts(TOPICS_EXCLUDE),
+        group=_GROUP,
+        importance="HIGH",
+    )
+    refresh_groups_enabled: bool = setting("Whether to look for new groups.", default=True, importance="LOW")
+    refresh_groups_interval_seconds: int = setting(
+        "How often to look.", kind="LONG", default=600, importance="LOW"
+    )
+    emit_checkpoints_enabled: bool = setting("Whether to write checkpoints.", default=True, importance="LOW")
+    emit_checkpoints_interval_seconds: int = setting(
+        "How often to write them.", kind="LONG", default=60, importance="LOW"
+    )
     checkpoints_topic_replication_factor: int = setting(
         "Replication factor of the topic of checkpoints.", default=3, importance="LOW"
     )
     sync_group_offsets_enabled: bool = setting(
-        "Whether to commit translated offsets in the target, for groups without members there.", default=False
+        "Whether to commit translated offsets in the target, for groups without members there.",
+        default=False,
+        importance="LOW",
     )
-    sync_group_offsets_interval_seconds: int = setting("How often to commit them.", default=60)
+    sync_group_offsets_interval_seconds: int = setting(
+        "How often to commit them.", kind="LONG", default=60, importance="LOW"
+    )
     offset_syncs_topic_location: str = setting(
         "Cluster of the offset-syncs topic: `source` or `target`.",
         key="offset-syncs.topic.location",
@@ -135,18 +206,35 @@ class MirrorCheckpointConfig(MirrorConfig):
         importance="LOW",
     )
 
+    def check(self) -> None:
+        """Raise ConfigError for settings without which there is nothing to do (KIP-1031)."""
+        super().check()
+        keys = ("emit.checkpoints.enabled", EMIT_SYNCS)
+        errors = [
+            ConfigError(key, self.raw[key], "true, or no connector of checkpoints")
+            for key in keys
+            if str(self.raw.get(key, "true")).strip().lower() == "false"
+        ]
+        if errors:
+            raise InvalidConfig(errors)
+
 
 class MirrorHeartbeatConfig(MirrorConfig):
     """Writes heartbeats into the target, as MirrorMaker 2's heartbeat connector."""
 
-    emit_heartbeats_enabled: bool = setting("Whether to write heartbeats.", default=True)
-    emit_heartbeats_interval_seconds: int = setting("How often to write them.", default=1)
+    emit_heartbeats_enabled: bool = setting("Whether to write heartbeats.", default=True, importance="LOW")
+    emit_heartbeats_interval_seconds: int = setting(
+        "How often to write them.", kind="LONG", default=1, importance="LOW"
+    )
     heartbeats_topic_replication_factor: int = setting(
         "Replication factor of the topic of heartbeats.", default=3, importance="LOW"
     )
 
 
 def flow_of(config: Mapping[str, Any]) -> LinkSettings:
-    """Return the settings of the flow of a connector's or a task's config. Raises ConfigError."""
-    texts = {key: str(value) for key, value in config.items()}
+    """Return the settings of the flow of a connector's or a task's config. Raises ConfigError.
+
+    Keys of TLS and SASL without a prefix have no effect, as in Kafka's connectors.
+    """
+    texts = {key: str(value) for key, value in config.items() if not is_shared_key(key)}
     return parse_flow(texts, texts[SOURCE_CLUSTER_ALIAS], texts.get(TARGET_CLUSTER_ALIAS, "target"))

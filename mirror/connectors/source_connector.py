@@ -32,7 +32,9 @@ class MirrorSourceConnector(SourceConnector):
         self._partitions: list[TopicPartition] = []
         self._refresh: Refresh | None = None
         self._clients: FlowClients | None = None
-        if not MirrorSourceConfig.parse(config).enabled:
+        parsed = MirrorSourceConfig.parse(config)
+        parsed.warn_without_effect(self.context.connector)
+        if not parsed.enabled:
             return
         settings = self._settings = flow_of(config)
         clients = self._clients = FlowClients(settings, self.context.connector)

@@ -72,16 +72,22 @@ class MirrorSourceTask(BatchSourceTask):
     async def poll(self) -> list[CopiedBatch]:
         """Return the next batches. Raises MirrorError for a partition that cannot go on."""
         batches: list[CopiedBatch] = []
+        skipped: dict[TopicPartition, int | None] = {}
         for fetched in await self._fetch():
             self._check_topic(fetched)
             try:
-                batches += self._batches(fetched)
+                batches += self._batches(fetched, skipped)
             except UnreadableBatch as e:
                 raise NotFetched(fetched.tp, explain_unreadable(e)) from e
+        # Not before the last partition is read: offsets of a failed poll would cover batches never written.
+        for tp, last in skipped.items():
+            self._skipped.pop(tp, None)
+            if last is not None:
+                self._skipped[tp] = last
         return batches
 
     async def commit_batch(self, batch: RawBatch, offset: int | None) -> None:
-        """Take note of the offsets for a sync. Without `offset` the target's offset is unprevious."""
+        """Take note of the offsets for a sync. `offset` is None if the batch is not in the target."""
         if self._syncs is None or offset is None:
             return
         assert isinstance(batch, CopiedBatch)
@@ -153,8 +159,8 @@ class MirrorSourceTask(BatchSourceTask):
                     fetched.tp, f"topic id {fetched.topic_id.hex()}, it was {previous.hex()}"
                 )
 
-    def _batches(self, fetched: Fetched) -> Iterable[CopiedBatch]:
-        """Yield the batches to write, and note where the partition goes on after those left out."""
+    def _batches(self, fetched: Fetched, skipped: dict[TopicPartition, int | None]) -> Iterable[CopiedBatch]:
+        """Yield the batches to write. Note the last offset of those left out after them in `skipped`."""
         tp, position = fetched.tp, fetched.position
         partition = self._source_partition(tp)
         topic = self._settings.policy.remote_topic(self._settings.source.alias, tp.topic)
@@ -171,6 +177,4 @@ class MirrorSourceTask(BatchSourceTask):
             batch = CopiedBatch(topic, tp.partition, passed.batch, partition, {OFFSET: last})
             batch.tp, batch.passed = tp, passed
             yield batch
-        self._skipped.pop(tp, None)
-        if fetched.next_offset - 1 > last:
-            self._skipped[tp] = fetched.next_offset - 1
+        skipped[tp] = fetched.next_offset - 1 if fetched.next_offset - 1 > last else None
