@@ -29,7 +29,7 @@ class MirrorCheckpointConnector(SourceConnector):
         self._groups: list[str] = []
         self._refresh: Refresh | None = None
         self._clients: FlowClients | None = None
-        settings = self._settings = flow_of(config)
+        settings = self._settings = flow_of(config, MirrorCheckpointConfig)
         parsed = MirrorCheckpointConfig.parse(config)
         parsed.warn_without_effect(self.context.connector)
         if not parsed.enabled:

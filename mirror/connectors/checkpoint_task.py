@@ -15,7 +15,7 @@ from mirror.checkpoints.group_offsets import commit_in_target
 from mirror.checkpoints.latest import LatestCheckpoints, translated
 from mirror.connectors.assignment import ASSIGNED_GROUPS
 from mirror.connectors.clients import FlowClients
-from mirror.connectors.settings import flow_of
+from mirror.connectors.settings import MirrorCheckpointConfig, flow_of
 from mirror.connectors.source_offsets import OFFSET
 from mirror.internal_topics import read_internal_topic
 from mirror.offsets import read_syncs
@@ -30,7 +30,7 @@ class MirrorCheckpointTask(BatchSourceTask):
 
     async def start(self, config: Mapping[str, str]) -> None:
         """Read the offset syncs and the checkpoints of earlier runs. Raises MillstreamError."""
-        settings = self._settings = flow_of(config)
+        settings = self._settings = flow_of(config, MirrorCheckpointConfig)
         self._groups = [name for name in config[ASSIGNED_GROUPS].split(",") if name]
         self._topic = settings.policy.checkpoints_topic(settings.source.alias)
         self._clients = FlowClients(settings, f"{self.context.connector}-{self.context.task_id}")

@@ -25,7 +25,7 @@ class MirrorHeartbeatTask(BatchSourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """Take the settings; the first heartbeat is due at once."""
-        self._settings = flow_of(config)
+        self._settings = flow_of(config, MirrorHeartbeatConfig)
         self._has_begun = False
 
     async def poll(self) -> list[RawBatch]:
@@ -51,7 +51,7 @@ class MirrorHeartbeatConnector(SourceConnector):
     async def start(self, config: Mapping[str, str]) -> None:
         """Create the topic of heartbeats. Raises MillstreamError if the target fails."""
         self.config = dict(config)
-        settings, parsed = flow_of(config), MirrorHeartbeatConfig.parse(config)
+        settings, parsed = flow_of(config, MirrorHeartbeatConfig), MirrorHeartbeatConfig.parse(config)
         parsed.warn_without_effect(self.context.connector)
         self._is_enabled = parsed.enabled and settings.emit_heartbeats
         if not self._is_enabled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from connect.api import Config, ConfigError, setting
 from connect.errors import InvalidConfig
@@ -77,8 +77,17 @@ class MirrorConfig(Config):
     )
 
     def check(self) -> None:
-        """Raise ConfigError for a setting that a flow cannot use."""
-        flow_of(self.raw)
+        """Raise ConfigError for settings that a flow cannot use or that contradict each other."""
+        errors = self._contradictions()
+        try:
+            flow_of(self.raw, type(self))
+        except ConfigError as e:
+            errors.append(e)
+        if errors:
+            raise InvalidConfig(errors)
+
+    def _contradictions(self) -> list[ConfigError]:
+        return []
 
     def warn_without_effect(self, connector: str) -> None:
         """Log the keys of Kafka's connectors that have no effect here."""
@@ -127,8 +136,8 @@ class MirrorSourceConfig(MirrorConfig):
     offset_lag_max: int = setting(
         "Records without an offset sync at most.", kind="LONG", default=100, importance="LOW"
     )
-    offset_syncs_topic_location: str = setting(
-        "Cluster of the offset-syncs topic: `source` or `target`.",
+    offset_syncs_topic_location: Literal["source", "target"] = setting(
+        "Cluster of the offset-syncs topic.",
         key="offset-syncs.topic.location",
         default="source",
         importance="LOW",
@@ -152,11 +161,11 @@ class MirrorSourceConfig(MirrorConfig):
         "Batches to leave out because they cannot be read: `flights-0@1234`.", default="", importance="LOW"
     )
 
-    def check(self) -> None:
-        """Raise ConfigError for settings that contradict each other (KIP-1031)."""
-        super().check()
-        if not self.emit_offset_syncs_enabled and any(key.startswith(_OFFSET_SYNCS) for key in self.raw):
-            raise ConfigError(EMIT_SYNCS, "false", f"true if there are {_OFFSET_SYNCS} settings")
+    def _contradictions(self) -> list[ConfigError]:
+        """Return an error for offset syncs that are set up and not written (KIP-1031)."""
+        if self.emit_offset_syncs_enabled or not any(key.startswith(_OFFSET_SYNCS) for key in self.raw):
+            return []
+        return [ConfigError(EMIT_SYNCS, "false", f"true if there are {_OFFSET_SYNCS} settings")]
 
 
 class MirrorCheckpointConfig(MirrorConfig):
@@ -199,24 +208,28 @@ class MirrorCheckpointConfig(MirrorConfig):
     sync_group_offsets_interval_seconds: int = setting(
         "How often to commit them.", kind="LONG", default=60, importance="LOW"
     )
-    offset_syncs_topic_location: str = setting(
-        "Cluster of the offset-syncs topic: `source` or `target`.",
+    offset_syncs_topic_location: Literal["source", "target"] = setting(
+        "Cluster of the offset-syncs topic.",
         key="offset-syncs.topic.location",
         default="source",
         importance="LOW",
     )
+    offset_syncs_topic_replication_factor: int = setting(
+        "Replication factor of the offset-syncs topic, if this connector starts before the source connector.",
+        key="offset-syncs.topic.replication.factor",
+        default=3,
+        importance="LOW",
+    )
 
-    def check(self) -> None:
-        """Raise ConfigError for settings without which there is nothing to do (KIP-1031)."""
-        super().check()
-        keys = ("emit.checkpoints.enabled", EMIT_SYNCS)
-        errors = [
+    def _contradictions(self) -> list[ConfigError]:
+        """Return an error for each setting without which there is nothing to do (KIP-1031)."""
+        if not self.enabled:
+            return []
+        return [
             ConfigError(key, self.raw[key], "true, or no connector of checkpoints")
-            for key in keys
+            for key in ("emit.checkpoints.enabled", EMIT_SYNCS)
             if str(self.raw.get(key, "true")).strip().lower() == "false"
         ]
-        if errors:
-            raise InvalidConfig(errors)
 
 
 class MirrorHeartbeatConfig(MirrorConfig):
@@ -231,10 +244,19 @@ class MirrorHeartbeatConfig(MirrorConfig):
     )
 
 
-def flow_of(config: Mapping[str, Any]) -> LinkSettings:
+def flow_of(config: Mapping[str, Any], connector: type[MirrorConfig]) -> LinkSettings:
     """Return the settings of the flow of a connector's or a task's config. Raises ConfigError.
 
-    Keys of TLS and SASL without a prefix have no effect, as in Kafka's connectors.
+    Settings of the other connectors have no effect, nor have keys of TLS and SASL without a prefix, as in
+    Kafka's connectors.
     """
-    texts = {key: str(value) for key, value in config.items() if not is_shared_key(key)}
+    others = {key for each in _CONNECTORS for key in each.settings()} - connector.settings().keys()
+    texts = {key: str(value) for key, value in config.items() if key not in others and not is_shared_key(key)}
     return parse_flow(texts, texts[SOURCE_CLUSTER_ALIAS], texts.get(TARGET_CLUSTER_ALIAS, "target"))
+
+
+_CONNECTORS: tuple[type[MirrorConfig], ...] = (
+    MirrorSourceConfig,
+    MirrorCheckpointConfig,
+    MirrorHeartbeatConfig,
+)

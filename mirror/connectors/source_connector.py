@@ -36,7 +36,7 @@ class MirrorSourceConnector(SourceConnector):
         parsed.warn_without_effect(self.context.connector)
         if not parsed.enabled:
             return
-        settings = self._settings = flow_of(config)
+        settings = self._settings = flow_of(config, MirrorSourceConfig)
         clients = self._clients = FlowClients(settings, self.context.connector)
         await clients.open()
         try:

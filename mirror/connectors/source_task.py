@@ -44,7 +44,7 @@ class MirrorSourceTask(BatchSourceTask):
 
     async def start(self, config: Mapping[str, str]) -> None:
         """Connect, and begin after the stored offsets. Raises MillstreamError if a cluster fails."""
-        settings = self._settings = flow_of(config)
+        settings = self._settings = flow_of(config, MirrorSourceConfig)
         self._poll_ms = MirrorSourceConfig.parse(config).consumer_poll_timeout_ms
         self._skips = UnreadableSkips(settings.skip_unreadable)
         self._clients = FlowClients(settings, f"{self.context.connector}-{self.context.task_id}")
