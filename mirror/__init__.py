@@ -14,5 +14,7 @@ partitions. `quarantine` keeps the partitions that cannot be copied for now; `un
 
 `client` answers questions about a cluster from the topics of its mirrors.
 
+`connectors` has MirrorMaker's connectors for Connect workers.
+
 `verify` compares two topics by `digest`. `cli` is `millstream mirror run`.
 """

@@ -4,10 +4,11 @@ MirrorMaker has a consumer, a producer and an admin client on each side; here on
 three. Layers of the source's consumer, each before the next:
 
     a->b.source.consumer.KEY   a.consumer.KEY   a.KEY, KEY (security)   source.consumer.KEY
-    a->b.consumer.KEY          a->b.source.cluster.KEY   source.cluster.KEY   a.KEY   consumer.KEY
+    a->b.consumer.KEY          a->b.source.cluster.KEY   a.KEY   consumer.KEY   source.cluster.KEY
 
 MirrorMaker ignores `source.consumer.KEY`, `consumer.KEY` and their like without `a->b.`; here they have an
-effect.
+effect, as in the config of a connector, which has no other layers than these three: `source.consumer.KEY`,
+`consumer.KEY` and `source.cluster.KEY`.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class ClientKeys:
         """Return the keys of the side's consumer, producer or admin client, as MirrorMaker layers them."""
         own = f"{self.alias}."
         return self._layered(
+            (f"{self.side}.cluster.", is_client_key),
             (f"{role}.", is_client_key),
             (own, is_client_key),
-            (f"{self.side}.cluster.", is_client_key),
             (f"{self.flow}{self.side}.cluster.", is_client_key),
             (f"{self.flow}{role}.", is_client_key),
             (f"{self.side}.{role}.", is_client_key),

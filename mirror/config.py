@@ -103,6 +103,8 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
             raise ConfigError(key, "", "host:port, separated by commas")
     flows = [_Flow(resolved, a, b) for a in aliases for b in aliases if a != b]
     links = [_link(flow) for flow in flows if flow.is_enabled]
+    for link in links:
+        _check_syncs(link)
     if not links:
         raise ConfigError(
             "enabled", "", f"set one to true of {', '.join(f.name + '.enabled' for f in flows)}"
@@ -110,6 +112,15 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
     effective = {key for flow in flows for key in flow.keys_read}
     warn_unused(properties, aliases, effective | {HTTP_LISTENER})
     return links
+
+
+def parse_flow(properties: Mapping[str, str], source: str, target: str) -> LinkSettings:
+    """Return the settings of one flow, whose keys have no prefix, as in the config of a Connect connector.
+
+    `source.cluster.bootstrap.servers` and that of the target have to be set. Raises ConfigError if a setting
+    is invalid.
+    """
+    return _link(_Flow(ResolvedProperties.by_own_providers(properties), source, target))
 
 
 def parse_http_listener(properties: Mapping[str, str]) -> str:
@@ -175,7 +186,7 @@ def _link(flow: _Flow) -> LinkSettings:
 
 
 def _groups(flow: _Flow) -> GroupSettings:
-    settings = GroupSettings(
+    return GroupSettings(
         groups=group_filter(flow.text("groups", ".*"), flow.text("groups.exclude", GROUPS_EXCLUDE)),
         refresh=flow.boolean("refresh.groups.enabled", True),
         refresh_interval_seconds=flow.number("refresh.groups.interval.seconds", 600),
@@ -185,11 +196,14 @@ def _groups(flow: _Flow) -> GroupSettings:
         sync_offsets=flow.boolean("sync.group.offsets.enabled", False),
         sync_offsets_interval_seconds=flow.number("sync.group.offsets.interval.seconds", 60),
     )
-    if settings.enabled and not flow.boolean("emit.offset-syncs.enabled", True):
+
+
+def _check_syncs(link: LinkSettings) -> None:
+    """Raise ConfigError if offsets of groups are to be translated without offset syncs."""
+    if link.groups.enabled and not link.emit_offset_syncs:
         raise ConfigError(
             "emit.offset-syncs.enabled", "false", "true, which checkpoints and the sync of group offsets need"
         )
-    return settings
 
 
 class _Flow:

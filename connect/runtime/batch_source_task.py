@@ -55,9 +55,14 @@ def is_batch_source(plugin: type[Any]) -> bool:
     return issubclass(getattr(plugin, "task_class", object), BatchSourceTask)
 
 
+def _passes_bytes(key: str, value: str) -> bool:
+    """Return True for a converter that changes no bytes, which MirrorMaker's configs set."""
+    return key.endswith(".converter") and value.rpartition(".")[2] == "ByteArrayConverter"
+
+
 def refused_for_batches(raw: Mapping[str, Any]) -> list[ConfigError]:
     """Return an error for each setting of single records: a source of whole batches decodes none."""
-    keys = [key for key in _OF_RECORDS if raw.get(key)]
+    keys = [key for key in _OF_RECORDS if raw.get(key) and not _passes_bytes(key, str(raw[key]))]
     if str(raw.get("errors.tolerance", "none")).lower() == "all":
         keys.append("errors.tolerance")
     text = "does not apply to this connector, whose batches are written without decoding; remove it"

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from kafka_client import NO_TIMEOUT_MS, Admin, BatchProducer, Client
 from kafka_client.errors import KafkaError, MillstreamError
 from mirror.checkpoints.group_offsets import commit_in_target
+from mirror.checkpoints.groups import find_groups
 from mirror.checkpoints.latency import CheckpointLatency
 from mirror.checkpoints.latest import LatestCheckpoints, translated
 from mirror.config import LinkSettings
@@ -24,8 +25,6 @@ from mirror.syncs.store import OffsetSyncStore
 log = logging.getLogger(__name__)
 
 CLOSE_MS = 5_000
-_GROUP_TYPES = ("", "classic", "consumer")
-_PROTOCOL_TYPES = ("", "consumer")
 
 
 class GroupCheckpoints:
@@ -74,16 +73,7 @@ class GroupCheckpoints:
     async def refresh_groups(self) -> None:
         """Look for the source's groups that pass the filters."""
         await self._open()
-        listed = await self._source.list_groups()
-        names = [
-            group.group_id
-            for group in listed
-            if group.type.lower() in _GROUP_TYPES and group.protocol_type in _PROTOCOL_TYPES
-        ]
-        chosen = set()
-        for name in filter(self._settings.groups.groups.takes, names):
-            if any(map(self._remote_topic, {tp.topic for tp in await self._source.list_group_offsets(name)})):
-                chosen.add(name)
+        chosen = await find_groups(self._source, self._settings.groups.groups, self._remote_topic)
         if chosen != self._groups:
             log.info("%s: checkpoints of %d groups", self._settings.name, len(chosen))
         self._groups = chosen

@@ -14,6 +14,7 @@ from tests.support.logd_process import LogdProcess
 QUICK_CLEANER = {"log.cleaner.backoff.ms": 50}
 QUICK_LOGD_CLEANER = {**QUICK_CLEANER, "millstream.flush.interval.ms": 50}
 """logd's cleaner leaves alone what is not flushed yet, which otherwise takes five seconds."""
+QUICK_GROUPS = {"group.min.session.timeout.ms": "500"}
 NO_CLEANER = {"log.cleaner.enable": "false"}
 _numbers = itertools.count()
 
@@ -21,7 +22,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("mirror")
-    with LogdProcess(folder / "dc1") as dc1, LogdProcess(folder / "dc2") as dc2:
+    with LogdProcess(folder / "dc1") as dc1, LogdProcess(folder / "dc2", QUICK_GROUPS) as dc2:
         yield Pair(dc1.bootstrap, dc2.bootstrap)
 
 
