@@ -13,7 +13,7 @@ from connect.group import Unit
 from connect.group.units import CONNECTOR
 from connect.herder import RestartRequest, TargetState
 from connect.herder.config_state import Properties
-from connect.runtime.service import Document, HerderService, own_version, set_logger_level, type_of
+from connect.runtime.service import Document, HerderService, own_version, set_logger_level
 from connect.runtime.stage import request_stage
 from connect.stores import ConfigRecord, OffsetStore, StoredStatus
 from connect.stores.config_records import LOGGER, RESTART, Decision
@@ -111,7 +111,7 @@ class DistributedService(HerderService):
         """Fence the older tasks of a source, for a worker that starts a newer one (KIP-618)."""
         self._check_signed(headers, body)
         self._check_leader()
-        if type_of(self._config(name)) == "sink":
+        if await self._learned_type(self._config(name)) == "sink":
             raise BadRequest(f"Connector {name} is not a source connector")
         if not self._worker.config.exactly_once_source_enabled:
             raise BadRequest(
@@ -122,7 +122,8 @@ class DistributedService(HerderService):
     async def _stopped(self, name: str) -> Properties:
         """Return the config of a STOPPED connector; no task of it that is still alive can write any more."""
         config = await super()._stopped(name)
-        if self._worker.config.exactly_once_source_enabled and type_of(config) == "source":
+        is_exactly_once = self._worker.config.exactly_once_source_enabled
+        if is_exactly_once and await self._learned_type(config) == "source":
             await self._worker.fence_zombies(name)
             self._check_stopped(name)
         return config

@@ -20,6 +20,7 @@ from connect.config.plugin_path import PLUGIN_PATH
 from connect.config.rest import RestConfig
 from connect.distributed.config import DistributedConfig
 from connect.distributed.config_changes import ConfigChanges
+from connect.distributed.config_checks import ConfigChecks
 from connect.distributed.exactly_once import ExactlyOnce
 from connect.distributed.fencing import ZombieFencing
 from connect.distributed.load_meter import LoadMeter, Usage
@@ -38,12 +39,12 @@ from connect.herder.restart_plan import RestartPlan
 from connect.runtime.checked_configs import CheckedConfigs
 from connect.runtime.clients import Clients
 from connect.runtime.connector import WorkerConnector
+from connect.runtime.connector_check import CheckedConfig
 from connect.runtime.exactly_once_batch_task import exactly_once_task
 from connect.runtime.isolation.messages import PluginPlace
 from connect.runtime.isolation.process_task import ProcessTask
 from connect.runtime.isolation.transaction_answers import TransactionAnswers
 from connect.runtime.plugin_task import source_task
-from connect.runtime.plugins import reload_plugins
 from connect.runtime.service import set_logger_level
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.worker_keys import tell_unused
@@ -111,6 +112,7 @@ class DistributedWorker:
         self._connectors: dict[str, WorkerConnector] = {}
         self._tasks: dict[str, WorkerConnector] = {}
         self.configs = CheckedConfigs(config)
+        self._checks = ConfigChecks(self.configs, self._checked, self._check_is_slow)
         self._startings = Startings()
         self._meter = LoadMeter()
         self._closing = AsyncExitStack()
@@ -157,6 +159,7 @@ class DistributedWorker:
         )
         stack.push_async_callback(self._configs.close)
         stack.push_async_callback(self._changes.close)
+        stack.push_async_callback(self._checks.close)
         self._forget_requests()
         self._parts = WorkerParts(
             worker_id=self.worker_id,
@@ -297,8 +300,7 @@ class DistributedWorker:
 
     def restart(self, name: str, tasks: Iterable[int], *, connector: bool) -> None:
         """Start some tasks of this worker's, or the connector itself, again. Raises NotFound."""
-        reload_plugins()  # there may be another version of the connector's plugin by now
-        self.configs.forget(name)
+        self.configs.expect_upgrade(name)
         self.herder.restart(name, tasks, connector=connector)
         self._reconcile(name)
 
@@ -356,33 +358,51 @@ class DistributedWorker:
     # --- running ---
 
     def _reconcile(self, name: str) -> None:
-        self._bring(self._connectors, name, self._local.connector(name), self._report_connector)
-        self._bring(self._tasks, name, self._local.tasks(name), self._report_tasks)
+        config = self.herder.config.connectors.get(name)
+        is_here = config is not None and not all(runs.is_empty for runs, _ in self._parts_of(name))
+        self._bring(name, self._checks.passed(name, config) if config is not None and is_here else None)
 
-    def _bring(
-        self, parts: dict[str, WorkerConnector], name: str, runs: Runs, report: Callable[[str], None]
-    ) -> None:
-        existing = parts.get(name)
-        if runs.is_empty:
+    def _parts_of(self, name: str) -> list[tuple[Runs, dict[str, WorkerConnector]]]:
+        """Return what should run of a connector and of its tasks here, each with where it runs."""
+        return [
+            (self._local.connector(name), self._connectors),
+            (self._local.tasks(name), self._tasks),
+        ]
+
+    def _bring(self, name: str, checked: CheckedConfig | None) -> None:
+        """Bring what runs to what should run; nothing is started while the config is not checked."""
+        for runs, parts in self._parts_of(name):
+            existing = parts.get(name)
+            if existing is None and checked is not None and not runs.is_empty:
+                report = self._report_connector if parts is self._connectors else self._report_tasks
+                own = replace(self._parts, on_change=partial(report, name))
+                existing = parts[name] = WorkerConnector(own, checked)
             if existing is not None:
-                existing.reconcile(existing.checked, runs)
+                existing.reconcile(checked, runs)
+
+    def _checked(self, name: str, config: Properties, result: CheckedConfig | Exception) -> None:
+        """Go on with the result of a check, if the config is still the connector's."""
+        if self.herder.config.connectors.get(name) != config:
             return
-        try:
-            checked = self.configs.check(self.herder.config.connectors[name])
-        except Exception as e:
-            self._refuse(name, runs, e)
-            if existing is not None:
-                existing.reconcile(existing.checked, Runs())
+        if not isinstance(result, Exception):
+            self._reconcile(name)
             return
-        if existing is None:
-            own = replace(self._parts, on_change=partial(report, name))
-            existing = parts[name] = WorkerConnector(own, checked)
-        existing.reconcile(checked, runs)
+        for runs, parts in self._parts_of(name):
+            self._refuse(name, runs, result)
+            if name in parts:
+                parts[name].reconcile(None, Runs())
+
+    def _check_is_slow(self, name: str, config: Properties, problem: str) -> None:
+        """Store that a connector and its tasks are not started yet, and why."""
+        if self.herder.config.connectors.get(name) == config:
+            for unit in sorted(unit for unit in self._local.units if unit.connector == name):
+                self._reports.unplaced(unit, problem)
 
     def _refuse(self, name: str, runs: Runs, error: Exception) -> None:
         """Store as FAILED what cannot run because the connector's config is not valid on this worker."""
-        _log.error("%s cannot run: %r", name, error)
         units = [Unit(name)] if runs.connector is not None else [Unit(name, task) for task in runs.tasks]
+        if units:
+            _log.error("%s cannot run: %r", name, error)
         for unit in units:
             self._reports.failed(unit, error)
 

@@ -42,6 +42,7 @@ class Connectors:
         names = self._service.connectors()
         if not expanded:
             return json_response(names)
+        await self._service.learn_types(names)
         documents = {name: self._expanded(name, expanded) for name in names}
         return json_response({name: each for name, each in documents.items() if each is not None})
 
@@ -74,6 +75,7 @@ class Connectors:
         return json_response(info, 201, location(request, config["name"]))
 
     async def _info(self, request: Request) -> Response:
+        await self._service.learn_types([_name(request)])
         return json_response(self._service.connector_info(_name(request)))
 
     async def _config(self, request: Request) -> Response:

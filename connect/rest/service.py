@@ -13,7 +13,7 @@ Documents have the shapes of Kafka Connect's REST interface. Any method may rais
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from connect.herder import TargetState
@@ -36,6 +36,10 @@ class WorkerService(Protocol):
 
     def connectors(self) -> list[str]:
         """Return the names of all connectors."""
+        ...
+
+    async def learn_types(self, names: Iterable[str]) -> None:
+        """Have the types of connectors in the documents about them; it is called first."""
         ...
 
     def connector_info(self, name: str) -> Document:

@@ -31,6 +31,7 @@ class States:
         ]
 
     async def _status(self, request: Request) -> Response:
+        await self._service.learn_types([_name(request)])
         return json_response(self._service.connector_status(_name(request)))
 
     async def _task_status(self, request: Request) -> Response:
@@ -42,6 +43,7 @@ class States:
         if not include_tasks and not only_failed:
             await self._service.restart_connector(name)
             return empty()
+        await self._service.learn_types([name])
         status = await self._service.restart_all(name, include_tasks=include_tasks, only_failed=only_failed)
         return json_response(status, 202)
 

@@ -59,6 +59,7 @@ class WorkerConnector:
         self._parts = parts
         self._abandoned = AbandonedCalls(checked.name)
         self._runs = Runs()
+        self._may_start = True
         self._runner: ConnectorRunner | None = None
         self._failed_run: ConnectorRun | None = None
         """The run that failed to start; it is not started again."""
@@ -99,9 +100,14 @@ class WorkerConnector:
         """The tasks that run here, by their numbers; after `close`, those that ran last."""
         return [self._tasks[number].task for number in sorted(self._tasks)]
 
-    def reconcile(self, checked: CheckedConfig, runs: Runs) -> None:
-        """Bring what runs to `runs`, in the background."""
-        self.checked = checked
+    def reconcile(self, checked: CheckedConfig | None, runs: Runs) -> None:
+        """Bring what runs to `runs`, in the background.
+
+        `checked` is None while the connector's config is being checked: nothing is started until the next
+        call, and what should not run as it does is stopped.
+        """
+        self._may_start = checked is not None
+        self.checked = checked or self.checked
         self._runs = runs
         self._wake()
         if self._life is None or self._life.done():
@@ -200,11 +206,11 @@ class WorkerConnector:
         if self._runner is None and connector is not None:
             if connector.target is not TargetState.STARTED:
                 self._suspend(connector.target)
-            elif not connector.continues(self._failed_run):
+            elif self._may_start and not connector.continues(self._failed_run):
                 return self._start_connector(connector)
         # A change of live keys alone restarts nothing, but the tasks have to be committed with it.
         is_due = connector is not None and (self._is_plan_due or self._planned_with != connector.config)
-        if is_due and self._runner is not None and connector is not None:
+        if is_due and self._may_start and self._runner is not None and connector is not None:
             return self._plan(self._runner, connector.config)
         new: dict[int, TaskRun] = {}
         for number, run in runs.tasks.items():
@@ -213,6 +219,8 @@ class WorkerConnector:
                 new[number] = run
             else:
                 self._set_target(running, run)
+        if not self._may_start:
+            return None
         if new:
             return self._start_tasks(new)
         return self._restart_failed(due) if (due := self._tasks_to_restart()) else None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
-from connect.errors import AlreadyExists, BadRequest, MillstreamError, NotFound
+from connect.api import SinkConnector, SourceConnector
+from connect.errors import AlreadyExists, BadRequest, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
 from connect.herder.restart_plan import RestartPlan
@@ -31,7 +32,8 @@ from connect.runtime.connector_offsets import (
     sink_offsets,
     source_offsets,
 )
-from connect.runtime.plugins import connector_class, connector_type, named_version
+from connect.runtime.connector_types import ConnectorTypes
+from connect.runtime.plugins import connector_class, named_version
 from connect.runtime.stage import request_stage
 from connect.runtime.worker_config import WorkerConfig
 from connect.stores import ConfigRecord, OffsetStore
@@ -52,6 +54,7 @@ class HerderService(ABC):
         self._worker_config = config
         self._herder = herder
         self._configs = configs
+        self._types = ConnectorTypes()
 
     @abstractmethod
     async def _check_changing(self) -> None:
@@ -82,11 +85,17 @@ class HerderService(ABC):
         """Return the names of all connectors."""
         return list(self._herder.config.connectors)
 
+    async def learn_types(self, names: Iterable[str]) -> None:
+        """Have the types of connectors in the documents about them. One whose class hangs stays `unknown`."""
+        known = self._herder.config.connectors
+        configs = [known[name] for name in names if name in known]
+        await self._types.learn([config for config in configs if self._configs.passed(config) is None])
+
     def connector_info(self, name: str) -> Document:
         """Return `{name, config, tasks: [{connector, task}], type}`."""
         config = self._config(name)
         tasks = [{"connector": name, "task": n} for n in range(len(self._tasks(name)))]
-        return {"name": name, "config": dict(config), "tasks": tasks, "type": type_of(config)}
+        return {"name": name, "config": dict(config), "tasks": tasks, "type": self._type_of(config)}
 
     def connector_status(self, name: str) -> Document:
         """Return `{name, connector: {state, worker_id, version, trace?}, tasks: [{id, ...}], type}`."""
@@ -95,7 +104,7 @@ class HerderService(ABC):
             raise NotFound(f"No status found for connector {name}")
         config = self._herder.config.connectors.get(name, {})
         rows = [{"id": number, **tasks[number]} for number in sorted(tasks)]
-        return {"name": name, "connector": connector, "tasks": rows, "type": type_of(config)}
+        return {"name": name, "connector": connector, "tasks": rows, "type": self._type_of(config)}
 
     def task_configs(self, name: str) -> list[Document]:
         """Return `[{id: {connector, task}, config}]`."""
@@ -176,16 +185,16 @@ class HerderService(ABC):
     async def connector_offsets(self, name: str) -> Document:
         """Return `{offsets: [{partition, offset}]}` (KIP-875)."""
         config = self._config(name)
-        if type_of(config) == "sink":
-            return await sink_offsets(*self._sink_group(name, config))
+        if await self._learned_type(config) == "sink":
+            return await sink_offsets(*await self._sink_group(name, config))
         return await source_offsets(self._offset_store(config), name)
 
     async def alter_offsets(self, name: str, offsets: SourceOffsets) -> str:
         """Change offsets of a STOPPED connector, None deletes one. Return a message (KIP-875)."""
         config = await self._stopped(name)
         ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
-        if type_of(config) == "sink":
-            admin, group = self._sink_group(name, config)
+        if await self._learned_type(config) == "sink":
+            admin, group = await self._sink_group(name, config)
             return await alter_sink_offsets(admin, name, group, parse_sink_offsets(offsets), ask)
         return await alter_source_offsets(self._offset_store(config), name, offsets, ask)
 
@@ -193,8 +202,8 @@ class HerderService(ABC):
         """Delete all offsets of a STOPPED connector. Return a message (KIP-875)."""
         config = await self._stopped(name)
         ask: Callable[[Any], Awaitable[bool | None]] = partial(self._ask_plugin, name, config)
-        if type_of(config) == "sink":
-            admin, group = self._sink_group(name, config)
+        if await self._learned_type(config) == "sink":
+            admin, group = await self._sink_group(name, config)
             return await reset_sink_offsets(admin, name, group, ask)
         return await reset_source_offsets(self._offset_store(config), name, ask)
 
@@ -208,7 +217,8 @@ class HerderService(ABC):
         """Write a config that is valid, and return the info. `check` is called at its turn to be written."""
         stage = request_stage()
         stage.enter("validating connector configuration")
-        checked = await self._configs.check_in_thread({**raw, "name": name})
+        checked = await self._configs.check({**raw, "name": name})
+        self._types.note(checked.config, checked.type)
         stage.enter(f"writing a config for connector {name} to the config topic")
 
         def decide() -> list[ConfigRecord]:
@@ -238,23 +248,38 @@ class HerderService(ABC):
         request_stage().enter(f"modifying offsets for connector {name}")
         calls = PluginCalls(f"{name}-offsets")
         try:
-            resolved = self._worker_config.providers.resolve(config)
-            answer = await calls.call(
-                connector_class(*named_version(config))().alter_offsets, resolved, offsets
-            )
+            resolved = await calls.call(self._worker_config.providers.resolve, config)
+            plugin: Any = await calls.call(connector_class, *named_version(config))
+            connector: SourceConnector | SinkConnector = await calls.call(plugin)
+            answer = await calls.call(connector.alter_offsets, resolved, offsets)
         finally:
             calls.close()
         self._check_stopped(name)  # it may have been resumed while the plugin worked
         return answer
 
-    def _sink_group(self, name: str, config: Properties) -> tuple[Admin, str]:
+    async def _sink_group(self, name: str, config: Properties) -> tuple[Admin, str]:
         """Return an admin client of the cluster that a sink reads from, and the sink's group."""
-        resolved = {key: str(value) for key, value in self._worker_config.providers.resolve(config).items()}
+        calls = PluginCalls(f"{name}-offsets")
+        try:
+            values = await calls.call(self._worker_config.providers.resolve, config)
+        finally:
+            calls.close()
+        resolved = {key: str(value) for key, value in values.items()}
         return self._admin(resolved), group_id(name, self._worker_config.raw, resolved)
 
     def _restart_plan(self, name: str, *, include_tasks: bool, only_failed: bool) -> RestartPlan:
         status = self.connector_status(name)
         return RestartPlan.of(status, include_tasks=include_tasks, only_failed=only_failed)
+
+    def _type_of(self, config: Properties) -> str:
+        """Return `source`, `sink` or, for a class that is not loaded, `unknown`."""
+        checked = self._configs.passed(config)
+        return self._types.of(config) if checked is None else checked.type
+
+    async def _learned_type(self, config: Properties) -> str:
+        """Return a connector's type, with its class loaded if it was not."""
+        await self._types.learn([config])
+        return self._type_of(config)
 
     def _config(self, name: str) -> Properties:
         if name not in self._herder.config.connectors:
@@ -263,14 +288,6 @@ class HerderService(ABC):
 
     def _tasks(self, name: str) -> list[Properties]:
         return self._herder.config.task_configs(name)
-
-
-def type_of(config: Mapping[str, str]) -> str:
-    """Return `source`, `sink` or, for a plugin that cannot be loaded, `unknown`."""
-    try:
-        return connector_type(connector_class(*named_version(config)))
-    except (MillstreamError, KeyError):
-        return "unknown"
 
 
 def own_version() -> str:

@@ -23,7 +23,6 @@ from connect.runtime.client_settings import group_id
 from connect.runtime.clients import Clients
 from connect.runtime.connector import WorkerConnector
 from connect.runtime.isolation.process_task import ProcessTask
-from connect.runtime.plugins import reload_plugins
 from connect.runtime.range_task import WorkerRangeTask
 from connect.runtime.sink_task import WorkerSinkTask
 from connect.runtime.stage import Stage, request_stage
@@ -123,7 +122,7 @@ class Worker:
         """Start connectors, as `start_connector` does. One that hangs keeps the others from nothing."""
         names: list[str] = []
         for raw in raws:
-            checked = await self.configs.check_in_thread(raw)
+            checked = await self.configs.check(raw)
             if checked.name in self._connectors:
                 raise ConfigError("name", checked.name, "is the name of another connector already")
             self._apply(self.herder.put_connector(checked.name, checked.config))
@@ -183,10 +182,9 @@ class Worker:
 
         Raises ConfigError or NotFound if it cannot be loaded; the connector runs on as it did.
         """
-        await asyncio.to_thread(reload_plugins)
         if name in self.herder.config.connectors:
-            self.configs.forget(name)
-            await self.configs.check_in_thread(self.herder.config.connectors[name])
+            self.configs.expect_upgrade(name)
+            await self.configs.check(self.herder.config.connectors[name])
 
     async def _settled(self, *names: str) -> None:
         connectors = [self._connectors[name] for name in names]
@@ -279,10 +277,11 @@ class Worker:
             if connector is not None:
                 connector.reconcile(connector.checked, runs)
             return
-        checked = self.configs.check(runs.connector.config)
+        checked = self.configs.passed(runs.connector.config)
         if connector is None:
+            assert checked is not None, "a config is checked before it is written"
             connector = self._connectors[name] = WorkerConnector(self._parts, checked)
-        connector.reconcile(checked, runs)
+        connector.reconcile(checked or connector.checked, runs)
 
     def _take_plan(self, name: str, task_configs: Sequence[Properties]) -> None:
         self._apply(self.herder.put_plan(name, task_configs))

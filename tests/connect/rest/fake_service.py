@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connect.errors import AlreadyExists, BadRequest, NotFound
@@ -29,6 +29,9 @@ class FakeService:
 
     def connectors(self) -> list[str]:
         return list(self.configs)
+
+    async def learn_types(self, names: Iterable[str]) -> None:
+        pass
 
     def connector_info(self, name: str) -> Document:
         config = self._config(name)
