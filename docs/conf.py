@@ -41,6 +41,7 @@ GROUPS = {
             "kafka-tools",
             "cluster",
             "client",
+            "arrow",
             *(
                 "connect",
                 "connect-distributed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from kafka_client.records import ArrowColumns, BatchHeader, BinaryColumn, Header
 from plugins.spark.log_range import LogRange
 from plugins.spark.options import ReadOptions
 from plugins.spark.range_reader import read_range
-from plugins.spark.worker_connections import CONNECTIONS
+from plugins.spark.worker_connections import CONNECTIONS, WorkerConnections
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,14 @@ FIELDS = [
 HEADERS_FIELD = ("headers", pa.list_(_HEADER))
 
 
-def read_arrow(options: ReadOptions, log_range: LogRange) -> Iterator[pa.RecordBatch]:
+def record_schema(include_headers: bool) -> pa.Schema:
+    """Return the schema of the batches."""
+    return pa.schema([*FIELDS, HEADERS_FIELD] if include_headers else FIELDS)
+
+
+def read_arrow(
+    options: ReadOptions, log_range: LogRange, connections: WorkerConnections = CONNECTIONS
+) -> Generator[pa.RecordBatch]:
     """Yield the records of one range, in order, about `ROWS` per batch.
 
     It runs an event loop, step by step. Raises DataLost by its kind (`data_loss`) if the log no longer has
@@ -53,7 +60,7 @@ def read_arrow(options: ReadOptions, log_range: LogRange) -> Iterator[pa.RecordB
     builder = _Builder(log_range, options.include_headers)
     on_unreadable = _fail if options.fail_on_unreadable_batch else _leave_out
     fetch = {"isolation_level": options.isolation_level, **options.fetch}
-    with CONNECTIONS.borrow(options.bootstrap_servers, options.client, fetch) as connection:
+    with connections.borrow(options.bootstrap_servers, options.client, fetch) as connection:
         chunks = read_range(connection, options, log_range)
         try:
             while True:
@@ -89,7 +96,7 @@ class _Builder:
 
     def __init__(self, log_range: LogRange, include_headers: bool) -> None:
         self._range = log_range
-        self._schema = pa.schema([*FIELDS, HEADERS_FIELD] if include_headers else FIELDS)
+        self._schema = record_schema(include_headers)
         self._parts: list[pa.RecordBatch] = []
         self._bytes = 0
         self.rows = 0

@@ -30,6 +30,7 @@ MODULES = (
     "streams.testing",
     "plugins.files",
     "plugins.spark",
+    "millstream",
     "millstream.testing",
 )
 
