@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from kafka_client import NO_TIMEOUT_MS, Admin, BatchProducer, Client
+from kafka_client import NO_TIMEOUT_MS, Admin, BatchProducer, Client, ListedGroup
 from kafka_client.errors import KafkaError, MillstreamError
 from mirror.checkpoints.group_offsets import commit_in_target
 from mirror.checkpoints.latency import CheckpointLatency
@@ -26,6 +26,11 @@ log = logging.getLogger(__name__)
 CLOSE_MS = 5_000
 _GROUP_TYPES = ("", "classic", "consumer")
 _PROTOCOL_TYPES = ("", "consumer")
+
+
+def is_consumer_group(group: ListedGroup) -> bool:
+    """Return True if the group's offsets are those of consumers, and no worker's or share group's."""
+    return group.type.lower() in _GROUP_TYPES and group.protocol_type in _PROTOCOL_TYPES
 
 
 class GroupCheckpoints:
@@ -75,11 +80,7 @@ class GroupCheckpoints:
         """Look for the source's groups that pass the filters."""
         await self._open()
         listed = await self._source.list_groups()
-        names = [
-            group.group_id
-            for group in listed
-            if group.type.lower() in _GROUP_TYPES and group.protocol_type in _PROTOCOL_TYPES
-        ]
+        names = [group.group_id for group in listed if is_consumer_group(group)]
         chosen = set()
         for name in filter(self._settings.groups.groups.takes, names):
             if any(map(self._remote_topic, {tp.topic for tp in await self._source.list_group_offsets(name)})):
