@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kafka_client import Admin, OffsetAndMetadata, TopicPartition
 from mirror.checkpoints.latest import Checkpoints
 
-_WITHOUT_MEMBERS = ("Empty", "Dead")
+WITHOUT_MEMBERS = ("Empty", "Dead")
 """States of a group that has no members, and of one that does not exist."""
 
 
@@ -31,7 +31,7 @@ async def commit_in_target(target: Admin, group: str, checkpoints: Checkpoints) 
     Raises KafkaError, also if a member joins meanwhile: the broker then refuses the commit.
     """
     described = await target.describe_groups([group])
-    if described[group].state not in _WITHOUT_MEMBERS:
+    if described[group].state not in WITHOUT_MEMBERS:
         return
     offsets = offsets_to_commit(checkpoints, await target.list_group_offsets(group))
     if offsets:

@@ -10,7 +10,7 @@ C. For slots i < j: two slots have the same sync, or syncs[i].upstream >= syncs[
 
 from __future__ import annotations
 
-from mirror.offsets import OffsetSync
+from mirror.offsets import NO_RUN, OffsetSync
 
 SLOTS = 64
 
@@ -63,6 +63,22 @@ class SyncSlots:
         nearest = next((sync for sync in self._syncs if sync.first_translated <= upstream), oldest)
         return nearest.translate(upstream)
 
+    def upper_bound(self, upstream: int) -> int | None:
+        """Return the highest downstream offset that a consumer at `upstream` can be at, or None if unknown.
+
+        The target's offsets have no gaps, so they never advance faster than the source's.
+        """
+        bounds = [bound for sync in self._syncs if (bound := _upper_bound(sync, upstream)) is not None]
+        return min(bounds, default=None)
+
+    def translate_back(self, downstream: int) -> int | None:
+        """Return the upstream offset at which a consumer goes on that goes on at `downstream` in the target.
+
+        In a run the offset is exact, otherwise it may be too low. Return None if it is older than all syncs.
+        """
+        bounds = [bound for sync in self._syncs if (bound := _lower_bound(sync, downstream)) is not None]
+        return max(bounds, default=None)
+
 
 def _is_recent(later: OffsetSync, earlier: OffsetSync, i: int, j: int) -> bool:
     """Return True if invariant B holds for the syncs of slots i and j."""
@@ -72,3 +88,23 @@ def _is_recent(later: OffsetSync, earlier: OffsetSync, i: int, j: int) -> bool:
 def _is_separate(later: OffsetSync, earlier: OffsetSync, i: int) -> bool:
     """Return True if invariant C holds for the sync of slot i and that of a slot after it."""
     return later is earlier or later.upstream >= earlier.upstream + (1 << max(i - 2, 0))
+
+
+def _upper_bound(sync: OffsetSync, upstream: int) -> int | None:
+    if upstream >= sync.next_upstream:
+        return sync.next_downstream + upstream - sync.next_upstream
+    if sync.first_translated <= upstream and sync.run_start != NO_RUN:
+        return sync.translate(upstream)
+    if upstream >= sync.upstream:
+        return sync.downstream + upstream - sync.upstream
+    return sync.downstream
+
+
+def _lower_bound(sync: OffsetSync, downstream: int) -> int | None:
+    after = downstream - sync.next_downstream
+    run = 0 if sync.run_start == NO_RUN else sync.next_upstream - sync.run_start
+    if after >= -run:
+        return sync.next_upstream + after
+    if downstream >= sync.downstream:
+        return sync.upstream + downstream - sync.downstream
+    return None

@@ -45,3 +45,16 @@ class OffsetSyncStore:
         """
         slots = self._slots.get(tp)
         return slots.translate(upstream) if slots is not None and self._is_loaded else None
+
+    def upper_bound(self, tp: TopicPartition, upstream: int) -> int | None:
+        """Return the highest downstream offset that a group at `upstream` can be at, or None if unknown."""
+        slots = self._slots.get(tp)
+        return None if slots is None else slots.upper_bound(upstream)
+
+    def translate_back(self, tp: TopicPartition, downstream: int) -> int | None:
+        """Return where in the source's `tp` a group goes on that is at `downstream` in the copy.
+
+        The offset may be too low, and never too high. Return None if it is older than the partition's syncs.
+        """
+        slots = self._slots.get(tp)
+        return None if slots is None else slots.translate_back(downstream)

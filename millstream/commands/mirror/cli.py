@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from millstream.commands.mirror.failover import failover_app
 from millstream.terminal.command import local_command, run_loop
 from millstream.terminal.session import Local
 from millstream.terminal.status import NotFound, Unhealthy
@@ -18,6 +19,8 @@ from mirror.cli import app
 from mirror.verify.comparison import ComparedBy
 
 __all__ = ["app"]
+
+app.add_typer(failover_app, name="failover")
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="MirrorMaker 2's mm2.properties.")]
 Flow = Annotated[

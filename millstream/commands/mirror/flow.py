@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from kafka_client.java_properties import read_properties
@@ -18,10 +19,20 @@ LAG_COLUMNS = ("topic", "partition", "end", "copied", "lag")
 
 def chosen_flow(config: Path, name: str | None) -> LinkSettings:
     """Return the flow `name` of a properties file, or its only one. Raises ConfigError and UsageError."""
+    return flow_and_back(config, name)[0]
+
+
+def flow_and_back(config: Path, name: str | None) -> tuple[LinkSettings, LinkSettings | None]:
+    """Return the chosen flow, and the flow in the other direction if it is enabled too."""
     flows = {each.name: each for each in parse_links(read_properties(config))}
+    flow = _chosen(flows, config, name)
+    return flow, flows.get(f"{flow.target.alias}->{flow.source.alias}")
+
+
+def _chosen(flows: Mapping[str, LinkSettings], config: Path, name: str | None) -> LinkSettings:
     if name is None and len(flows) == 1:
         return next(iter(flows.values()))
-    if name not in flows:
+    if name is None or name not in flows:
         raise UsageError(f"--flow {name or ''} names no flow: {config} enables {', '.join(flows)}")
     return flows[name]
 
