@@ -14,6 +14,7 @@ from kafka_client import NO_TIMEOUT_MS
 from kafka_client.errors import ConfigError
 from kafka_client.properties import CLIENT, CONSUMER, PRODUCER, ClientProperties
 from kafka_client.security.keys import is_security_key
+from kafka_client.security.token_settings import URL_KEY, check_override
 
 _log = logging.getLogger(__name__)
 Role = Literal["admin", "producer", "consumer"]
@@ -36,6 +37,10 @@ def _layered(
     defaults: Mapping[str, str] | None = None,
 ) -> ClientProperties:
     own = {key: value for key, value in worker.items() if is_client_key(key)}
+    override = f"{role}.override.{URL_KEY}"
+    # A connector's settings come over the network: they may name the worker's own URL, or one that is listed.
+    if (url := connector.get(override)) and url != worker.get(URL_KEY):
+        check_override(override, str(url))
     return ClientProperties.of(
         ("", {**(defaults or {}), **own}), (f"{role}.", worker), (f"{role}.override.", connector)
     )

@@ -28,6 +28,8 @@ class ClientCredentials:
     """SASL extensions that are sent with each token."""
     tls: TlsSettings | None = None
     """Trust settings of the endpoint, if the system's authorities do not certify it."""
+    encodes_names: bool = True
+    """True if id and secret are encoded as in URLs (RFC 6749, 2.3.1): sasl.oauthbearer.header.urlencode."""
     clock: Callable[[], float] = field(default=time.time, repr=False, compare=False)
 
     def __call__(self) -> Token:
@@ -47,9 +49,10 @@ class ClientCredentials:
     def _ask(self) -> Any:
         import urllib.parse  # on use, as most clients ask no endpoint
 
-        who = ":".join(
-            urllib.parse.quote(part, safe="") for part in (self.client_id, self.client_secret.reveal())
-        )
+        names = [self.client_id, self.client_secret.reveal()]
+        if self.encodes_names:
+            names = [urllib.parse.quote(part, safe="") for part in names]
+        who = ":".join(names)
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         headers = {
             "Authorization": "Basic " + base64.b64encode(who.encode()).decode(),

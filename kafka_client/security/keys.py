@@ -24,6 +24,7 @@ _SHOWN = """
     ssl.endpoint.identification.algorithm ssl.enabled.protocols ssl.protocol sasl.mechanism sasl.mechanisms
     sasl.username sasl.login.callback.handler.class sasl.oauthbearer.token.endpoint.url
     sasl.oauthbearer.scope sasl.oauthbearer.client.id sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.header.urlencode
 """
 SECURITY_KEYS = SECRETS | frozenset(_SHOWN.split())
 """Keys with an effect here: those of Java's clients, and librdkafka's short SASL keys."""
@@ -36,7 +37,7 @@ _IDLE = """
     sasl.login.retry.backoff.max.ms sasl.kerberos.service.name sasl.kerberos.kinit.cmd
     sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.renew.jitter
     sasl.kerberos.ticket.renew.window.factor sasl.oauthbearer.clock.skew.seconds
-    sasl.oauthbearer.method
+    sasl.oauthbearer.method sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
 """
 WITHOUT_EFFECT = frozenset(_IDLE.split())
 """Keys of Java's clients and librdkafka without effect here; ignoring them weakens nothing."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,8 +13,8 @@ from kafka_client.security.oauthbearer import OAuthBearer
 from kafka_client.security.plain import Plain
 from kafka_client.security.scram import HASHES, Scram
 from kafka_client.security.secret import Secret
-from kafka_client.security.tls import parse_tls
 from kafka_client.security.token import TokenCache, TokenSource
+from kafka_client.security.token_settings import token_source
 
 MECHANISMS = ("PLAIN", *HASHES, "OAUTHBEARER")
 _MODULES = {
@@ -25,7 +23,6 @@ _MODULES = {
     "OAUTHBEARER": "OAuthBearerLoginModule",
 }
 _PASSWORD_OPTIONS = frozenset(("username", "password", "tokenauth", "serviceName"))
-_EXTENSION = re.compile(r"extension_([A-Za-z]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +62,7 @@ def parse_sasl(keys: SecurityKeys, token: TokenSource | None = None) -> SaslSett
     mechanism = keys.choice(name, MECHANISMS, "none")
     options = _jaas_options(keys, mechanism)
     if mechanism == "OAUTHBEARER":
-        return SaslSettings(mechanism=mechanism, token=token or _client_credentials(keys, options))
+        return SaslSettings(mechanism=mechanism, token=token or token_source(keys, options))
     username = options.get("username") or keys.text("sasl.username")
     password = options.get("password") or keys.text("sasl.password")
     if not username or not password:
@@ -99,42 +96,3 @@ def _jaas_options(keys: SecurityKeys, mechanism: str) -> Mapping[str, str]:
             "sasl.jaas.config", f"must name {_MODULES[mechanism]}, as sasl.mechanism is {mechanism}"
         )
     return entry.options
-
-
-def _client_credentials(keys: SecurityKeys, options: Mapping[str, str]) -> ClientCredentials:
-    url = keys.text("sasl.oauthbearer.token.endpoint.url")
-    if any(option.startswith("unsecured") for option in options):
-        raise keys.wrong("sasl.jaas.config", "unsecured tokens are not made here: give a token in Python")
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise keys.wrong("sasl.oauthbearer.token.endpoint.url", "the http or https URL that gives out tokens")
-    handler = keys.text("sasl.login.callback.handler.class")
-    if handler and handler.rpartition(".")[2] != "OAuthBearerLoginCallbackHandler":
-        raise keys.wrong(
-            "sasl.login.callback.handler.class", "OAuthBearerLoginCallbackHandler, or leave it out"
-        )
-    client_id = options.get("clientId") or _first(keys, "client.credentials.client.id", "client.id")
-    secret = options.get("clientSecret") or _first(keys, "client.credentials.client.secret", "client.secret")
-    for value, what, option in ((client_id, "id", "clientId"), (secret, "secret", "clientSecret")):
-        if not value:
-            key = f"sasl.oauthbearer.client.credentials.client.{what}"
-            raise keys.wrong(key, f"is needed, here or as {option} in sasl.jaas.config")
-    ssl_options = {name: value for name, value in options.items() if name.startswith("ssl.")}
-    return ClientCredentials(
-        url=url,
-        client_id=client_id,
-        client_secret=Secret(secret),
-        scope=options.get("scope") or keys.text("sasl.oauthbearer.scope"),
-        extensions=tuple(
-            (match.group(1), value)
-            for name, value in options.items()
-            if (match := _EXTENSION.fullmatch(name))
-        ),
-        tls=parse_tls(SecurityKeys(ssl_options, "sasl.jaas.config: ")) if ssl_options else None,
-    )
-
-
-def _first(keys: SecurityKeys, *names: str) -> str:
-    return next(
-        (keys.text(f"sasl.oauthbearer.{name}") for name in names if keys.has(f"sasl.oauthbearer.{name}")), ""
-    )

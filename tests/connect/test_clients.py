@@ -8,6 +8,7 @@ from connect.runtime.client_settings import client_arguments, consumer_arguments
 from connect.runtime.clients import Clients
 from connect.runtime.worker_config import WorkerConfig
 from kafka_client.errors import ConfigError
+from kafka_client.security.allowed_urls import URLS
 
 SECRET = "hunter2"
 LOGIN = {
@@ -104,3 +105,21 @@ def test_what_has_no_effect_is_said(caplog):
             "without effect here: consumer.key.deserializer, consumer.override.max.poll.records",
             "consumer.override.fetch.min.byte is not known and has no effect; fetch.min.bytes?",
         ]
+
+
+def test_a_connector_gets_tokens_from_listed_urls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(URLS, raising=False)
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    key = "sasl.oauthbearer.token.endpoint.url"
+    jaas = (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'clientId="me" clientSecret="s3cret";'
+    )
+    worker = {**login, "sasl.jaas.config": jaas, key: "https://idp/token"}
+    for url in ("https://inside/token", "file:///etc/shadow"):
+        with pytest.raises(ConfigError, match="SASL_OAUTHBEARER_ALLOWED") as error:
+            producer_arguments(worker, {f"producer.override.{key}": url})
+        assert f"producer.override.{key}" in str(error.value)
+    producer_arguments(worker, {f"producer.override.{key}": "https://idp/token"})
+    monkeypatch.setenv(URLS, "https://inside/token,https://idp/token")
+    producer_arguments(worker, {f"producer.override.{key}": "https://inside/token"})

@@ -11,13 +11,13 @@ tokens are taken only if that key names Kafka's handler for them.
 from __future__ import annotations
 
 import logging
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from kafka_client.errors import ConfigError
+from kafka_client.security.allowed_urls import split_url
 from kafka_client.security.keys import SecurityKeys
 from kafka_client.security.secret import HIDDEN
 from kafka_client.security.tls import parse_tls
@@ -152,7 +152,7 @@ def _rules(settings: _Keys) -> TokenRules:
 def _reader(settings: _Keys) -> KeyReader:
     """Return the reader of the issuer's keys, with the keys of a file. Raises ConfigError."""
     url = settings.text(_URL)
-    parts = urllib.parse.urlsplit(url)
+    parts = split_url(url)
     usual = RefreshTimes()
     times = RefreshTimes(
         refresh_ms=settings.number(f"{_JWKS}refresh.ms", usual.refresh_ms) or 1,

@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from kafka_client.errors import ConfigError
+from kafka_client.security.allowed_urls import FILES, URLS, refusal
 from kafka_client.security.client_credentials import ClientCredentials
 from kafka_client.security.secret import Secret
 from kafka_client.security.settings import SecuritySettings
+from kafka_client.security.token_file import TokenFile
+from kafka_client.security.unsecured_token import UnsecuredTokens
 
 SECRET = "hunter2"
 SCRAM = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="{SECRET}";'
+RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 SASL = {"security.protocol": "SASL_SSL"}
 
@@ -89,6 +93,54 @@ def test_client_credentials_by_jaas_and_by_keys() -> None:
     )
 
 
+def source_of(url: str, options: str = "") -> object:
+    keys = {**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": f"{OAUTH} {options};"}
+    settings = SecuritySettings.from_properties({**keys, "sasl.oauthbearer.token.endpoint.url": url})
+    assert settings.sasl is not None
+    return settings.sasl.token
+
+
+def test_tokens_from_a_file_and_unsecured_ones() -> None:
+    source = source_of("file:///run/token%201", "extension_tenant=t")
+    assert source == TokenFile(Path("/run/token 1"), (("tenant", "t"),))
+    options = (
+        'unsecuredLoginStringClaim_sub=a unsecuredLoginListClaim_scope="|r|w" unsecuredLoginExtension_x=y'
+    )
+    assert source_of("", f"{options} unsecuredLoginLifetimeSeconds=60 unsecuredLoginNumberClaim_n=1.5") == (
+        UnsecuredTokens(
+            claims={"sub": "a", "scope": ["r", "w"], "n": 1.5}, lifetime_s=60, extensions=(("x", "y"),)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "allowed", "is_own_allowed"),
+    [
+        ("https://idp/token", URLS, None, True),
+        ("https://idp/token", URLS, "", False),
+        ("https://idp/token", URLS, "https://idp", False),
+        ("https://idp/token", URLS, "https://else, https://idp/token", True),
+        ("file:///run/token", FILES, None, True),
+        ("file:///run/token", FILES, "/run", False),
+        ("file:///run/token", FILES, "/x,/run/token", True),
+    ],
+)
+def test_allowed_urls(
+    monkeypatch: pytest.MonkeyPatch, url: str, variable: str, allowed: str | None, is_own_allowed: bool
+) -> None:
+    monkeypatch.delenv(variable, raising=False)
+    if allowed is not None:
+        monkeypatch.setenv(variable, allowed)
+    assert (refusal(url, is_own=True) == "") is is_own_allowed
+    is_listed = allowed is not None and is_own_allowed
+    assert (refusal(url, is_own=False) == "") is is_listed
+    if is_own_allowed:
+        assert source_of(url, "clientId=me clientSecret=x") is not None
+    else:
+        with pytest.raises(ConfigError, match=variable):
+            source_of(url, "clientId=me clientSecret=x")
+
+
 def test_tls_versions() -> None:
     def versions(**properties: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
         tls = parse(security_protocol="SSL", **properties).tls
@@ -133,10 +185,34 @@ def test_tls_versions() -> None:
             {
                 **SASL,
                 "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd",
+                "sasl.oauthbearer.token.endpoint.url": "ftp://idp/token",
             },
             "sasl.oauthbearer.token.endpoint.url",
             "http",
+        ),
+        *(
+            (
+                {
+                    **SASL,
+                    "sasl.mechanism": "OAUTHBEARER",
+                    "sasl.oauthbearer.token.endpoint.url": url,
+                    "sasl.jaas.config": f"{OAUTH} {options};",
+                    **more,
+                },
+                key,
+                remedy,
+            )
+            for url, options, more, key, remedy in (
+                ("http://[", "", {}, "sasl.oauthbearer.token.endpoint.url", "or a file URL"),
+                ("file://host/x", "", {}, "sasl.oauthbearer.token.endpoint.url", "or a file URL"),
+                ("file:///x", "", {RETRIEVER: "x.ClientCredentialsJwtRetriever"}, RETRIEVER, "that suits"),
+                ("https://idp/", "", {RETRIEVER: "com.example.Mine"}, RETRIEVER, "DefaultJwtRetriever"),
+                ("https://idp/", "unsecuredLoginStringClaim_sub=a", {}, "sasl.jaas.config", "leave them out"),
+                ("", "unsecuredLoginStringClaim_name=a", {}, "sasl.jaas.config", "StringClaim_sub is needed"),
+                ("", "unsecuredLoginStringClaim_exp=1", {}, "sasl.jaas.config", "LifetimeSeconds"),
+                ("", "unsecuredLoginScope=a", {}, "sasl.jaas.config", "unsecuredLoginScope is no option"),
+                ("", "unsecuredLoginNumberClaim_n=a", {}, "sasl.jaas.config", "must be a number"),
+            )
         ),
         (
             {

@@ -8,16 +8,20 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from socketserver import TCPServer
 from typing import Any
 
 import pytest
 
 from kafka_client.errors import AuthenticationFailed, ConnectionClosed
+from kafka_client.security import web_request
 from kafka_client.security.client_credentials import ClientCredentials
 from kafka_client.security.oauthbearer import OAuthBearer
 from kafka_client.security.secret import Secret
 from kafka_client.security.token import Token, TokenCache
+from kafka_client.security.token_file import TokenFile
+from kafka_client.security.unsecured_token import UnsecuredTokens
 
 SECRET = "s3cret/+"
 
@@ -134,6 +138,38 @@ def test_a_redirect_does_not_take_the_secret_elsewhere(endpoint: Endpoint) -> No
         assert not other.requests
     finally:
         other.close()
+
+
+def test_names_are_sent_as_they_are_if_asked_for(endpoint: Endpoint) -> None:
+    endpoint.answer = b'{"access_token": "abc"}'
+    credentials(endpoint, encodes_names=False)()
+    ((authorization, _),) = endpoint.requests
+    assert base64.b64decode(authorization.removeprefix("Basic ")) == f"me:{SECRET}".encode()
+
+
+def test_an_answer_that_comes_too_slowly(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint.answer = b'{"access_token": "abc"}'
+    monkeypatch.setattr(web_request.time, "monotonic", iter(range(0, 1000, 11)).__next__)
+    with pytest.raises(ConnectionClosed, match="takes more than 10 s"):
+        credentials(endpoint)()
+
+
+def test_a_file_with_a_token(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    source = TokenFile(path, (("tenant", "t"),))
+    with pytest.raises(AuthenticationFailed, match="No such file"):
+        source()
+    for text, reason in ((b"\n", "it is empty"), (b"\xff", "other characters")):
+        path.write_bytes(text)
+        with pytest.raises(AuthenticationFailed, match=reason):
+            source()
+    path.write_text(jwt(exp=1234) + "\n")
+    assert source() == Token(value=Secret(jwt(exp=1234)), expires_at=1234, extensions={"tenant": "t"})
+
+
+def test_an_unsecured_token() -> None:
+    token = UnsecuredTokens(claims={"sub": "alice"}, lifetime_s=60, clock=lambda: 1000.0)()
+    assert token == Token(value=Secret(jwt(iat=1000.0, exp=1060.0, sub="alice")), expires_at=1060)
 
 
 async def test_a_token_is_kept_until_shortly_before_it_expires() -> None:

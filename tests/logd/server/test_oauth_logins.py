@@ -153,6 +153,32 @@ async def test_a_session_ends_with_its_token_and_is_renewed(tmp_path: Path) -> N
             await client.metadata()
 
 
+async def test_our_client_gets_its_tokens_by_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    issuer, file = TokenIssuer(), tmp_path / "token"
+    file.write_text(issuer.token())
+
+    async def log_in_by(address: str, options: str, **keys: str) -> None:
+        keys = {key.replace("_", "."): value for key, value in keys.items()}
+        security = SecuritySettings.from_properties(
+            {**LOGIN, "sasl.jaas.config": f"{MODULE} {options};", **keys}
+        )
+        async with Client(address, security=security) as client:
+            await client.metadata()
+
+    with IssuerServer(issuer) as server:
+        async with running(tmp_path, signed(file_of(tmp_path, issuer))) as address:
+            url = f"{server.url}/token"
+            await log_in_by(
+                address, 'clientId="me" clientSecret="s3cret"', sasl_oauthbearer_token_endpoint_url=url
+            )
+            await log_in_by(address, "", sasl_oauthbearer_token_endpoint_url=file.as_uri())
+    async with running(tmp_path / "unsecured", UNSECURED) as address:
+        await log_in_by(address, 'unsecuredLoginStringClaim_sub="alice"')
+
+
 async def test_librdkafka_logs_in(tmp_path: Path) -> None:
     issuer = TokenIssuer()
 
