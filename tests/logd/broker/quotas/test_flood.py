@@ -111,7 +111,7 @@ def test_without_a_quota_the_flood_is_served(broker: LogdProcess, root: LoggedIn
 
 
 def test_a_principal_has_one_quota_for_all_its_client_ids(broker: LogdProcess, root: LoggedInClient) -> None:
-    """The story: a flood that changes its client id must not begin anew under a quota of its user."""
+    """The story: a flood that changes its client id must not get more than the quota of its user."""
     topic = create(root, "many-ids")
     alter_quotas(root, {"user": "alice"}, {"producer_byte_rate": 1})
     waits = []
