@@ -21,8 +21,8 @@ def password_of(user: str) -> str:
     return f"{user}-secret"
 
 
-def settings_with_acls() -> Mapping[str, object]:
-    """Return the settings of a broker with ACLs, where root is a super user."""
+def settings_with_logins() -> Mapping[str, object]:
+    """Return the settings of a broker where these users log in, and everybody may do everything."""
     users = " ".join(f'user_{user}="{password_of(user)}"' for user in USERS)
     return {
         "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
@@ -30,6 +30,13 @@ def settings_with_acls() -> Mapping[str, object]:
         "listener.name.plaintext.plain.sasl.jaas.config": (
             f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
         ),
+    }
+
+
+def settings_with_acls() -> Mapping[str, object]:
+    """Return the settings of a broker with ACLs, where root is a super user."""
+    return {
+        **settings_with_logins(),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ROOT}",
     }
