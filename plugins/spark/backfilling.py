@@ -13,14 +13,14 @@ import msgspec
 from kafka_client import Admin, Client, TopicPartition
 from plugins.spark.calls import PlannedRange
 from plugins.spark.manifest import Backfill, Manifest, TopicPosition
-from plugins.spark.table import ParquetTable
+from plugins.spark.sink_table import SinkTable
 
 BATCH = 1_000_000
 """Offsets in one batch of a backfill, unless max.offsets.per.trigger says less."""
 
 
 async def request_backfill(
-    client: Client, table: ParquetTable, timestamp_ms: int, now_ms: int
+    client: Client, table: SinkTable, timestamp_ms: int, now_ms: int
 ) -> dict[TopicPartition, Backfill]:
     """Note in the table that its sink has to add records from this time on. Return the offsets to add.
 

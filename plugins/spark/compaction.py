@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from plugins.spark.errors import CompactionLost, Fenced
 from plugins.spark.manifest import DataFile, Manifest
-from plugins.spark.table import ParquetTable
+from plugins.spark.sink_table import SinkTable
 
 TARGET_BYTES = 128 << 20
 """Size of the files that compaction makes; files of half this size are left alone."""
@@ -40,7 +40,7 @@ class Compaction:
 
 
 def compact(
-    table: ParquetTable,
+    table: SinkTable,
     *,
     target_bytes: int = TARGET_BYTES,
     advance: Callable[[float], None] = lambda size: None,
@@ -87,13 +87,13 @@ def compact(
     )
 
 
-def plan_bins(table: ParquetTable, files: Sequence[DataFile], target_bytes: int) -> list[list[DataFile]]:
+def plan_bins(table: SinkTable, files: Sequence[DataFile], target_bytes: int) -> list[list[DataFile]]:
     """Return groups of at least two small files, each of one folder and one schema, in order of commit."""
     small: dict[tuple[tuple[str, ...], str], list[DataFile]] = {}
     candidates: dict[tuple[str, ...], list[DataFile]] = {}
     for file in files:
         if file.size * 2 < target_bytes:
-            candidates.setdefault(Path(file.path).parts[2:-1], []).append(file)
+            candidates.setdefault(table.folders(file), []).append(file)
     for folder, alone in candidates.items():
         for file in alone if len(alone) > 1 else ():
             schema = pq.read_schema(table.path / file.path).remove_metadata()
@@ -113,10 +113,10 @@ def plan_bins(table: ParquetTable, files: Sequence[DataFile], target_bytes: int)
 
 
 def _merge(
-    table: ParquetTable, directory: Path, files: Sequence[DataFile], advance: Callable[[float], None]
+    table: SinkTable, directory: Path, files: Sequence[DataFile], advance: Callable[[float], None]
 ) -> DataFile:
     """Write the rows of the files to one new file, in their order, and sync it."""
-    folder = directory.joinpath(*Path(files[0].path).parts[2:-1])
+    folder = directory.joinpath(*table.folders(files[0]))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"compacted-{secrets.token_hex(8)}.zstd.parquet"
     schema: pa.Schema = pq.read_schema(table.path / files[0].path)
@@ -135,6 +135,6 @@ def _merge(
     return DataFile(path=str(path.relative_to(table.path)), rows=rows, size=path.stat().st_size)
 
 
-def _is_committed(table: ParquetTable, directory: Path) -> bool:
+def _is_committed(table: SinkTable, directory: Path) -> bool:
     """Return True if the table names files of the directory: the commit may be durable though it failed."""
-    return any(Path(file.path).parts[1] == directory.name for file in table.files())
+    return any(directory.name in Path(file.path).parts for file in table.files())

@@ -5,6 +5,8 @@ ConnectError
 │   └── PartitionGone   the partition itself was deleted: read without it, or read another topic
 ├── TopicRecreated      the topic was deleted and created again: accept.topic.ids goes on with the new one
 ├── Fenced              another writer has claimed the table: stop
+├── PositionLost        a Delta table has lost a transaction of the sink: take a new path
+├── TableRefused        a table that this sink cannot write, or that is not its own: take a new path
 ├── SchemaConflict      a topic's field does not fit the table's column: declare value.schema
 ├── CompactionLost      another compaction has replaced the same files: repeat it
 ├── UnsupportedColumns  a DataFrame has columns of other types than records have: select or cast them
@@ -13,6 +15,7 @@ ConnectError
 ├── VerificationFailed  Spark wrote other rows than planned: nothing was committed
 ├── JobFailed           Spark refused or failed the job; the message is Spark's
 └── RetriableError
+    ├── CommitLost      others commit to a Delta table without a pause: repeat the call
     ├── DriverDied      the driver process ended: repeat the call, which starts a new one
     └── JobBrokenOff    a Python worker of Spark ended, or the broker was unreachable: repeat the call
 """
@@ -89,6 +92,27 @@ class Fenced(ConnectError):
     """Another writer has claimed the table after this one."""
 
 
+class PositionLost(ConnectError):
+    """A Delta table has no transaction with the next offset of a partition that it has rows of."""
+
+    def __init__(self, app_id: str) -> None:
+        super().__init__(app_id)
+        self.app_id = app_id
+
+    def __str__(self) -> str:
+        return (
+            f"the table has no transaction {self.app_id}, which has the next offset: another program has "
+            "removed it, or delta.setTransactionRetentionDuration; restore the table, or take a new path"
+        )
+
+    def __repr__(self) -> str:
+        return f"PositionLost({str(self)!r})"
+
+
+class TableRefused(ConnectError):
+    """A table that this sink cannot write, or that belongs to another one."""
+
+
 class SchemaConflict(ConnectError):
     """A field of a topic's values does not fit the table's column of the same name."""
 
@@ -128,6 +152,10 @@ class VerificationFailed(ConnectError):
 
 class JobFailed(ConnectError):
     """A call to the driver failed inside Spark."""
+
+
+class CommitLost(RetriableError):
+    """Other writers of a Delta table were first with every version that was tried."""
 
 
 class DriverDied(RetriableError):

@@ -25,7 +25,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,15 +36,17 @@ from plugins.spark.checkpoints import INTERVAL, Checkpoint, Checkpoints, Removed
 from plugins.spark.errors import Fenced
 from plugins.spark.manifest import DataFile, Manifest, decode, encode
 from plugins.spark.settings import BATCH_COLUMN
+from plugins.spark.sink_table import DATA
 
 _log = logging.getLogger(__name__)
 
 MANIFESTS = "_manifests"
-DATA = "data"
 
 
 class ParquetTable:
     """The table in a local folder."""
+
+    batch_column = BATCH_COLUMN
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,8 +54,8 @@ class ParquetTable:
         self._manifests_path = path / MANIFESTS
         self._checkpoints = Checkpoints(path)
 
-    def create(self) -> None:
-        """Create the table's folders if they are missing."""
+    def create(self, columns: Callable[[], str] = str, partition_by: Sequence[str] = ()) -> None:
+        """Create the table's folders if they are missing. The columns are those of the first batch."""
         self.data_path.mkdir(parents=True, exist_ok=True)
         self._manifests_path.mkdir(exist_ok=True)
 
@@ -77,6 +79,10 @@ class ParquetTable:
     def newest_files(self, count: int) -> list[DataFile]:
         """Return at most `count` of the table's files, those that were committed last."""
         return self.files()[-count:]
+
+    def folders(self, file: DataFile) -> tuple[str, ...]:
+        """Return the folders that name the file's partition."""
+        return Path(file.path).parts[2:-1]
 
     def partition_columns(self) -> list[str] | None:
         """Return the columns in the folder names of the table's files, or None if there are no files."""
