@@ -87,8 +87,8 @@ class HerderService(ABC):
 
     async def learn_types(self, names: Iterable[str]) -> None:
         """Have the types of connectors in the documents about them. One whose class hangs stays `unknown`."""
-        known = self._herder.config.connectors
-        configs = [known[name] for name in names if name in known]
+        connectors = self._herder.config.connectors
+        configs = [connectors[name] for name in names if name in connectors]
         await self._types.learn([config for config in configs if self._configs.passed(config) is None])
 
     def connector_info(self, name: str) -> Document:

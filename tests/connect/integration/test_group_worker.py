@@ -21,9 +21,9 @@ hanging = threading.Event()
 """Set once a call hangs."""
 
 
-def hang(point: str, wanted: str | None) -> None:
+def hang(point: str, hanging_point: str | None) -> None:
     """Hang until the end of the test, if this is the point."""
-    if point == wanted:
+    if point == hanging_point:
         assert threading.current_thread() is not threading.main_thread(), "it would stop heartbeats and REST"
         hanging.set()
         released.wait()
