@@ -36,7 +36,7 @@ from plugins.spark.calls import WriteRequest, WriteResult
 from plugins.spark.environment import worker_environment
 from plugins.spark.error_types import typed_error
 from plugins.spark.errors import DriverDied, JobBrokenOff, JobFailed
-from plugins.spark.settings import SparkSettings
+from plugins.spark.settings import RowShape, SparkSettings
 
 STOP_SECONDS = 10.0
 LOG_LINES_QUOTED = 25
@@ -85,6 +85,13 @@ class SparkDriver:
     def write(self, request: WriteRequest) -> WriteResult:
         """Have Spark read offset ranges and write them as Parquet files into a new folder."""
         return msgspec.convert(self.call("write", request=msgspec.to_builtins(request)), WriteResult)
+
+    def table_columns(self, shape: RowShape) -> str:
+        """Return the columns of a table of rows of this shape, in Spark's JSON form.
+
+        Those of values that are inferred are not among them.
+        """
+        return str(self.call("table_columns", shape=msgspec.to_builtins(shape)))
 
     def sql(
         self, query: str, tables: Mapping[str, str] | None = None, *, limit: int = 1000

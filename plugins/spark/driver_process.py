@@ -25,7 +25,7 @@ from plugins.spark.settings import SparkSettings
 JVM_EXIT_SECONDS = 8.0
 JVM_NOTICE_SECONDS = 2.0
 JVM_DIED = 3
-CALLS = ("version", "write", "sql")
+CALLS = ("version", "table_columns", "write", "sql")
 
 
 class DriverProcess:

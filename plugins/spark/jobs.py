@@ -1,4 +1,7 @@
-"""The calls of the driver process: `version`, `write` and `sql` take a session and JSON arguments."""
+"""The calls of the driver process: `version`, `table_columns`, `write` and `sql`.
+
+They take a session and JSON arguments.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,17 @@ from plugins.spark.calls import WriteRequest
 from plugins.spark.latest import read_latest
 from plugins.spark.reading import read_table
 from plugins.spark.settings import PartitionColumn, RowShape, local_path
-from plugins.spark.writing import write_batch
+from plugins.spark.writing import columns_without_records, write_batch
 
 
 def version(spark: SparkSession) -> str:
     """Return Spark's version; the driver responds once Spark has started."""
     return str(spark.version)
+
+
+def table_columns(spark: SparkSession, shape: dict[str, Any]) -> str:
+    """Return the columns of rows of a shape, the hidden ones too (see `columns_without_records`)."""
+    return columns_without_records(spark, msgspec.convert(shape, RowShape)).json()
 
 
 def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:

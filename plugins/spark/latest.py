@@ -8,13 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from plugins.spark.columns import GENERATION, TOMBSTONE, record_prefix
+from plugins.spark.formats import open_table
 from plugins.spark.reading import read_table
-from plugins.spark.table import ParquetTable, table_columns
+from plugins.spark.table import table_columns
 
 
 def read_latest(spark: SparkSession, path: Path) -> DataFrame:
     """Return the latest rows of the table at `path` (see `latest_rows`)."""
-    state = ParquetTable(path).latest()
+    state = open_table(path).latest()
     prefix = "" if state is None else record_prefix(table_columns(state)) or ""
     return latest_rows(read_table(spark, path, hidden=True), prefix)
 

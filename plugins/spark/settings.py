@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from connect.api import ConfigError, SinkConfig, setting
 
+TableFormat = Literal["parquet", "delta"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
@@ -125,11 +127,15 @@ def _check_positive(value: int | None) -> None:
 
 
 class SparkSinkConfig(SinkConfig):
-    """Hands offset ranges to Spark, which writes a Parquet table; `spark.*` keys go to the session."""
+    """Hands offset ranges to Spark, which writes a table; `spark.*` keys go to the session."""
 
     PREFIXES = ("spark.",)
 
     path: str = setting("Folder of the table, a path or a file: URL.", importance="HIGH", check=_check_path)
+    table_format: TableFormat = setting(
+        "parquet: files that manifests name; delta: a table of Delta Lake, which needs deltalake.",
+        default="parquet",
+    )
     value_format: Literal["json", "string", "binary"] = setting(
         "json: an object whose fields become columns; string, binary: one column `value`.", default="json"
     )

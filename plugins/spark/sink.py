@@ -1,16 +1,16 @@
 """The sink connector: a coordinator that plans offset ranges, has Spark write them, verifies and commits.
 
-    1  position   from the table's newest manifest, never from memory; a partition seen for the first time
+    1  position   from the table's newest commit, never from memory; a partition seen for the first time
                   gets one before anything is read, so that records deleted by retention afterwards are
                   noticed
     2  plan       [position, last stable offset) per partition
     3  write      Spark's executors read the log and write files into a folder of this attempt
     4  verify     rows and offsets in the files against the plan
-    5  commit     one manifest names the files and the next offsets
+    5  commit     one commit adds the files and the next offsets
     6  return     the positions, so that the group's offsets follow, for lag tools only
 
 A crash after any step leaves either the old table or the new one. The next start claims the table and removes
-folders that no manifest names (see `table`).
+folders that no commit names (see `table`, and `delta_table` for Delta).
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from plugins.spark.columns import record_prefix
 from plugins.spark.driver import SparkDriver, acquire_driver, release_driver
 from plugins.spark.environment import java_found
 from plugins.spark.errors import Fenced, VerificationFailed
+from plugins.spark.formats import open_target
 from plugins.spark.manifest import Manifest, TopicPosition
 from plugins.spark.option_names import EFFECTIVE, misspelt
 from plugins.spark.planning import BatchPlan, plan_batch
 from plugins.spark.settings import SparkSettings, SparkSinkConfig, local_path, parse_topic_ids
-from plugins.spark.table import ParquetTable, table_columns
+from plugins.spark.table import table_columns
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +56,15 @@ class SparkSinkTask(RangeSinkTask):
         self.config = SparkSinkConfig.parse(config)
         if not java_found():
             raise ConnectError("Spark needs Java 17 or newer: neither JAVA_HOME nor the path has one")
-        self.table = ParquetTable(local_path(self.config.path))
+        self.table = open_target(
+            local_path(self.config.path), self.config.table_format, self.context.connector
+        )
         self._check_columns()
         self._driver = acquire_driver(SparkSettings.from_config(config))
         for key, nearest in misspelt(f"kafka.{key}" for key in self.context.client_settings).items():
             log.warning("%s is not known and has no effect%s", key, f"; {nearest}?" if nearest else "")
-        self.table.create()
+        names = [column.name for column in self.config.row_shape().partition_by]
+        self.table.create(self._first_columns, names)
         claim = self.table.claim()
         self._writer = claim.writer
         orphans = self.table.collect_orphans(claim)
@@ -91,6 +95,11 @@ class SparkSinkTask(RangeSinkTask):
         if self._driver is not None:
             release_driver(self._driver)
             self._driver = None
+
+    def _first_columns(self) -> str:
+        """Return the columns of a table that is to be created, as Spark knows them without any record."""
+        assert self._driver is not None
+        return self._driver.table_columns(self.config.row_shape())
 
     def _check_columns(self) -> None:
         """Raise ConfigError if columns that name folders, or the record's, are not called as in the table."""
@@ -133,7 +142,7 @@ class SparkSinkTask(RangeSinkTask):
         return topic in self.config.topics if pattern is None else bool(pattern.fullmatch(topic))
 
     def _commit_starts(self, plan: BatchPlan) -> Manifest:
-        """Commit a manifest without files that gives new partitions their first positions."""
+        """Commit the first positions of new partitions, without files."""
         return self.table.update(
             self._writer,
             lambda state: state.next(
@@ -236,7 +245,7 @@ class SparkSinkTask(RangeSinkTask):
 
 
 class SparkSink(SinkConnector):
-    """The connector `connector.class=spark`, which writes topics to a Parquet table with Spark."""
+    """The connector `connector.class=spark`, which writes topics to a table with Spark."""
 
     CONFIG = SparkSinkConfig
     VERSION = "1"

@@ -1,7 +1,7 @@
 """Proves that a table has each offset of its topics once, by reading the log and the table's files.
 
-The manifest only says which files belong to the table and which offsets they should have. What is counted are
-the records in the log, without control records and aborted ones, and the rows in the files.
+The table's commits only say which files belong to the table and which offsets they should have. What is
+counted are the records in the log, without control records and aborted ones, and the rows in the files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from plugins.spark.columns import GENERATION, record_prefix
 from plugins.spark.errors import id_text
 from plugins.spark.manifest import DataFile, Manifest, TopicPosition
 from plugins.spark.offset_counts import Differences, OffsetCounts, compare
-from plugins.spark.table import ParquetTable, table_columns
+from plugins.spark.sink_table import SinkTable
+from plugins.spark.table import table_columns
 
 Advance = Callable[[float], None]
 Span = tuple[int, int]
@@ -53,7 +54,7 @@ class VerifiedPartition:
 
 
 async def verify_table(
-    client: Client, table: ParquetTable, *, advance: Advance = lambda offsets: None
+    client: Client, table: SinkTable, *, advance: Advance = lambda offsets: None
 ) -> list[VerifiedPartition]:
     """Compare a table with the log. `advance` is called with numbers of offsets that were read from the log.
 
@@ -157,7 +158,7 @@ async def read_offsets(
 
 
 def count_rows(
-    table: ParquetTable, state: Manifest, files: Iterable[DataFile]
+    table: SinkTable, state: Manifest, files: Iterable[DataFile]
 ) -> dict[tuple[str, int, int], OffsetCounts]:
     """Return the offsets in the files, by topic, partition and generation of the topic."""
     counts: dict[tuple[str, int, int], OffsetCounts] = {}
@@ -169,18 +170,20 @@ def count_rows(
     return counts
 
 
-def _keyed(table: ParquetTable, file: DataFile, prefix: str) -> Iterable[Mapping[str, Any]]:
+def _keyed(table: SinkTable, file: DataFile, prefix: str) -> Iterable[Mapping[str, Any]]:
     """Yield the offsets of one file, grouped."""
     kinds = {prefix + "topic": pa.string(), prefix + "partition": pa.int32(), prefix + "offset": pa.int64()}
     path = table.path / file.path
     if not path.exists():
-        raise FileNotFoundError(f"{path} is named by a manifest and missing")
-    folders = [part.partition("=")[0] for part in file.path.split("/")[2:-1]]
+        raise FileNotFoundError(f"{path} is in the table and missing")
+    folders = [folder.partition("=")[0] for folder in table.folders(file)]
     partitioning = ds.partitioning(
         pa.schema([(name, kind) for name, kind in kinds.items() if name in folders]), flavor="hive"
     )
-    base = str(table.path / "/".join(file.path.split("/")[:2]))
-    dataset = ds.dataset([str(path)], format="parquet", partitioning=partitioning, partition_base_dir=base)
+    base = path.parents[len(folders)]
+    dataset = ds.dataset(
+        [str(path)], format="parquet", partitioning=partitioning, partition_base_dir=str(base)
+    )
     columns = {name.removeprefix(prefix): ds.field(name) for name in kinds}
     has_generation = prefix + GENERATION in dataset.schema.names
     columns["generation"] = ds.field(prefix + GENERATION) if has_generation else pc.scalar(0)

@@ -13,19 +13,21 @@ from typing import NamedTuple
 
 import msgspec
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
 from kafka_client import Client
 from plugins.spark.calls import PlannedRange, WriteRequest, WriteResult
+from plugins.spark.delta_schema import added_fields
 from plugins.spark.errors import JobBrokenOff, TopicRecreated
+from plugins.spark.formats import format_of, open_table
 from plugins.spark.inference import Inference, declared_schema
 from plugins.spark.options import parse_options
 from plugins.spark.reading import read_files
 from plugins.spark.rows import hidden_fields, shape_rows
-from plugins.spark.settings import file_url
-from plugins.spark.table import ParquetTable
+from plugins.spark.settings import RowShape, file_url
+from plugins.spark.source import MillstreamDataSource
 from plugins.spark.written import written_files, written_ranges
 
 
@@ -51,6 +53,23 @@ def write_batch(spark: SparkSession, request: WriteRequest) -> WriteResult:
         inferred_topics=tuple(sorted(columns.topics)),
         notes=(*columns.notes, *written.counts.notes()),
     )
+
+
+def columns_without_records(spark: SparkSession, shape: RowShape) -> StructType:
+    """Return the columns of rows of this shape, without fields of values that are to be inferred.
+
+    Raises ValueError if a partition column is made of such fields.
+    """
+    value: StructType | None = None
+    if shape.value_format == "json":
+        value = StructType([]) if shape.value_schema is None else declared_schema(shape.value_schema)
+    try:
+        return shape_rows(spark.createDataFrame([], MillstreamDataSource({}).schema()), shape, value).schema
+    except AnalysisException as e:
+        raise ValueError(
+            f"partition.by: a new table needs the types of its partition columns, and Spark says {e}: "
+            "declare the values' columns in value.schema"
+        ) from e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +208,8 @@ class _Batch:
     def _check_earlier_rows(self, old: StructType, new: StructType) -> None:
         """Raise ValueError if columns have new types and Spark cannot read the newest file with them.
 
+        A Delta table keeps its types: SchemaConflict.
+
         Spark widens some types but not others. So the read is tried before the commit, as a committed table
         of mixed types might not be readable at all.
         """
@@ -196,7 +217,11 @@ class _Batch:
         changed = [f for f in new if f.name in before and before[f.name] != f.dataType]
         if not changed:
             return
-        table = ParquetTable(Path(self._request.file_root))
+        root = Path(self._request.file_root)
+        if format_of(root) == "delta":
+            added_fields(old.json(), new.json())
+            return
+        table = open_table(root)
         try:
             earlier = read_files(self._spark, table, table.newest_files(1), new)
             earlier.write.format("noop").mode("overwrite").save()

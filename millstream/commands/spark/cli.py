@@ -13,7 +13,7 @@ from millstream.terminal.session import Local, Session
 from millstream.terminal.status import NotFound, Unhealthy, UsageError
 
 if TYPE_CHECKING:
-    from plugins.spark.table import ParquetTable
+    from plugins.spark.sink_table import SinkTable
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Tables of the Spark sink: list, verify, compact them."
@@ -122,10 +122,10 @@ async def backfill(
         session.tell(f"{table}: no records from {since} on before the table's first offsets")
 
 
-def _opened(path: Path) -> ParquetTable:
-    from plugins.spark.table import ParquetTable
+def _opened(path: Path) -> SinkTable:
+    from plugins.spark.formats import open_table
 
-    table = ParquetTable(path.absolute())
+    table = open_table(path.absolute())
     if table.latest() is None:
-        raise NotFound(f"{path}: no table of the Spark sink: it has no manifest")
+        raise NotFound(f"{path}: no table of the Spark sink: it has no commit of one")
     return table

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.terminal.output import Row
-from plugins.spark.table import MANIFESTS, ParquetTable
+from plugins.spark.formats import format_of, open_table
+from plugins.spark.sink_table import SinkTable
 
 if TYPE_CHECKING:
     from plugins.spark.verification import VerifiedPartition
@@ -31,17 +32,17 @@ COMPACTED = ("rows", "files_before", "files_after", "bytes_before", "bytes_after
 BACKFILLED = ("topic", "partition", "start", "end")
 
 
-def tables_in(folder: Path) -> Iterator[ParquetTable]:
+def tables_in(folder: Path) -> Iterator[SinkTable]:
     """Yield the table in the folder, or those in its subfolders."""
-    if (folder / MANIFESTS).is_dir():
-        yield ParquetTable(folder.absolute())
+    if format_of(folder) is not None:
+        yield open_table(folder.absolute())
     elif folder.is_dir():
         for each in sorted(folder.iterdir()):
-            if (each / MANIFESTS).is_dir():
-                yield ParquetTable(each.absolute())
+            if format_of(each) is not None:
+                yield open_table(each.absolute())
 
 
-def table_row(table: ParquetTable) -> Row:
+def table_row(table: SinkTable) -> Row:
     """Return what `spark tables` says of a table."""
     state = table.latest()
     files = table.files(state) if state is not None else []
@@ -61,7 +62,7 @@ def table_row(table: ParquetTable) -> Row:
     }
 
 
-def offsets_expected(table: ParquetTable) -> int:
+def offsets_expected(table: SinkTable) -> int:
     """Return how many offsets the table should have."""
     from plugins.spark.verification import spans
 

@@ -35,9 +35,12 @@ def start_task(log: Log, topic: str, path: Path, **settings: str) -> SparkSinkTa
         connector="sink", task_id=0, group_id="connect-sink", bootstrap_servers=log.bootstrap, topics=(topic,)
     )
     properties = {key.replace("_", "."): value for key, value in settings.items()}
-    task.start(
-        {"name": "sink", "connector.class": "SparkSink", "topics": topic, "path": str(path), **properties}
-    )
+    config = {"name": "sink", "connector.class": "SparkSink", "topics": topic, "path": str(path)}
+    try:
+        task.start(config | properties)
+    except BaseException:
+        task.stop()
+        raise
     return task
 
 

@@ -17,13 +17,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from connect.api import OffsetRange, TopicPartition
+from connect.api import ConfigError, OffsetRange, TopicPartition
+from millstream.commands.spark.tables import offsets_expected, table_row, tables_in
+from plugins.spark.backfilling import after_ranges, plan_backfill, with_backfills
 from plugins.spark.compaction import compact
 from plugins.spark.delta_state import PROPERTY
 from plugins.spark.delta_table import DeltaTable, _Commit
 from plugins.spark.errors import Fenced, PositionLost, SchemaConflict, TableRefused, TopicRecreated, id_text
-from plugins.spark.manifest import Manifest
+from plugins.spark.formats import format_of, open_target
+from plugins.spark.manifest import Backfill, Manifest
 from plugins.spark.planning import plan_batch
+from plugins.spark.table import ParquetTable
 from tests.plugins.spark.delta_files import (
     TOPIC_ID,
     add_batch,
@@ -228,6 +232,17 @@ def test_a_version_that_another_program_has_taken_is_followed_by_the_batch(
     assert offsets(table.path) == [*range(5)]
 
 
+def test_other_programs_delete_and_rewrite_rows(table: DeltaTable, writer: str) -> None:
+    for offset in range(3):
+        add_batch(table, writer, [offset])
+    deltalake.DeltaTable(str(table.path)).delete("offset = 1")
+    deltalake.DeltaTable(str(table.path)).optimize.compact()
+    add_batch(table, writer, [3])
+    claim = table.claim()
+    assert (claim.position("t", 0), table.collect_orphans(claim)) == (4, 0)
+    assert offsets(table.path) == [0, 2, 3]
+
+
 def test_a_batch_that_is_in_the_table_is_refused_by_a_fresh_handle(table: DeltaTable, writer: str) -> None:
     """delta-rs commits a committed version again if its handle was opened after the commit."""
     batch = add_batch(table, writer, range(5))
@@ -330,6 +345,49 @@ def test_structs_get_further_fields(table: DeltaTable, writer: str) -> None:
     add_batch(table, writer, [1], more={"nested": [{"a": 2, "b": 3}]}, changes=schema("a", "b"))
     rows: Any = deltalake.DeltaTable(str(table.path)).to_pyarrow_table(columns=["nested"])
     assert {tuple(row["nested"].values()) for row in rows.to_pylist()} == {(1, None), (2, 3)}
+
+
+def test_the_tools_find_the_table_and_its_state(table: DeltaTable, writer: str) -> None:
+    add_batch(table, writer, range(5))
+    (opened,) = tables_in(table.path.parent)
+    row = table_row(opened)
+    assert (row["rows"], row["files"], row["topics"], row["commits"]) == (5, 1, "t", 4)
+    assert offsets_expected(opened) == 5
+
+
+def test_a_folder_has_one_format(tmp_path: Path) -> None:
+    assert format_of(tmp_path) is None
+    make_table(tmp_path / "delta")
+    ParquetTable(tmp_path / "parquet").create()
+    with pytest.raises(ConfigError, match="is a table of the format delta: take a new path"):
+        open_target(tmp_path / "delta", "parquet", "sink")
+    with pytest.raises(ConfigError, match="is a table of the format parquet: take a new path"):
+        open_target(tmp_path / "parquet", "delta", "sink")
+
+
+def test_a_backfill_ends_where_the_table_began(table: DeltaTable) -> None:
+    writer = table.claim().writer
+    start_topic(table, writer, at=10)
+    add_batch(table, writer, range(10, 12))
+    requested = {TopicPartition("t", 0): Backfill(start=4, next=4, end=10)}
+    table.update(writer, lambda state: state.next(0, positions=with_backfills(state, requested)))
+    for offset in (4, 7):
+        state = table.latest()
+        assert state is not None
+        assert state.positions["t"].backfills[0].next == offset
+        ranges = plan_backfill(state, {"t": TOPIC_ID}, 3)
+        file = write_file(table, state.number + 1, "t", range(offset, offset + 3))
+        table.update(
+            writer,
+            lambda newest, file=file, ranges=ranges: newest.next(
+                0, files=(file,), positions=with_backfills(newest, after_ranges(newest, ranges))
+            ),
+        )
+    for state in (table.latest(), DeltaTable(table.path, "sink").claim()):
+        assert state is not None
+        (position,) = state.positions.values()
+        assert (position.starts, position.offsets, position.backfills) == ({0: 4}, {0: 12}, {})
+    assert offsets(table.path) == [*range(4, 12)]
 
 
 def test_a_table_of_another_connector_is_refused(table: DeltaTable, writer: str) -> None:

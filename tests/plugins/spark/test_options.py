@@ -211,6 +211,7 @@ CONNECTOR: dict[str, Any] = {"name": "s", "connector.class": "SparkSink", "topic
         ({"partition.by": "a b"}, "partition.by"),
         ({"partition.by": "_batch=1"}, "partition.by"),
         ({"value.format": "avro"}, "value.format"),
+        ({"table.format": "orc"}, "table.format"),
         ({"max.offsets.per.trigger": "0"}, "max.offsets.per.trigger"),
         ({"topics": ""}, "topics"),
     ],

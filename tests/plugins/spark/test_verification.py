@@ -109,7 +109,7 @@ def test_a_topic_made_again_proves_nothing(log: Log, topic: str, table: ParquetT
 def test_a_file_that_is_missing_is_an_error(log: Log, topic: str, table: ParquetTable) -> None:
     add_rows(table, topic, topic_id(log, topic), range(10), 10)
     (table.path / table.files()[0].path).unlink()
-    with pytest.raises(FileNotFoundError, match="named by a manifest"):
+    with pytest.raises(FileNotFoundError, match="is in the table and missing"):
         verified(log, table)
 
 
