@@ -214,9 +214,12 @@ async def _open_http(server: BrokerServer, stack: AsyncExitStack) -> None:
     from kafka_client.http import check_installed
 
     check_installed(HTTP_LISTENER)
+    from kafka_client.http.access import HttpAccess
     from kafka_client.http.operations import OperationsServer
+    from logd.config.known import HTTP_PREFIX
 
-    operations = OperationsServer(listener, server.broker.metrics, ready=server.problem)
+    access = HttpAccess(server.broker.config.explicit, HTTP_PREFIX)
+    operations = OperationsServer(listener, server.broker.metrics, ready=server.problem, access=access)
     await stack.enter_async_context(operations)
 
 

@@ -17,11 +17,12 @@ import typer
 
 from kafka_client.errors import ConfigError, MillstreamError
 from kafka_client.http import check_installed
+from kafka_client.http.access import HttpAccess
 from kafka_client.java_properties import read_properties
 from kafka_client.logs.formats import LogFormat
 from kafka_client.logs.stderr import LogForm, LogLevels, LogOptions, log_to_stderr
 from kafka_client.metrics.metrics import Metrics
-from mirror.config import HTTP_LISTENER, LinkSettings, parse_http_listener, parse_links
+from mirror.config import HTTP_LISTENER, LinkSettings, http_access, parse_http_listener, parse_links
 from mirror.errors import MirrorError
 from mirror.flow_status import STATUS_PATH, flows_status
 from mirror.links import SupervisedLink, problem_of, run_links
@@ -68,7 +69,8 @@ def run(
         if http is not None:
             properties = {**properties, HTTP_LISTENER: http}
         links, listener = _read_links(properties, clusters), parse_http_listener(properties)
-        status = _run(_run_links(links, until_caught_up, listener))
+        access = http_access(properties) if listener else None
+        status = _run(_run_links(links, until_caught_up, listener, access))
     except MillstreamError as e:
         typer.echo(f"mirror: {e}", err=True)
         raise typer.Exit(2 if isinstance(e, ConfigError) else 1) from None
@@ -97,7 +99,9 @@ def _read_links(properties: Mapping[str, str], clusters: str | None) -> list[Lin
     return selected
 
 
-async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool, listener: str) -> int:
+async def _run_links(
+    settings: Sequence[LinkSettings], until_caught_up: bool, listener: str, access: HttpAccess | None
+) -> int:
     loop = asyncio.get_running_loop()
     metrics = Metrics()
     links = [SupervisedLink(each, metrics=metrics) for each in settings]
@@ -105,7 +109,7 @@ async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool, li
         loop.add_signal_handler(number, _stop, links)
     async with AsyncExitStack() as stack:
         if listener:
-            await _serve(stack, listener, metrics, links)
+            await _serve(stack, listener, access, metrics, links)
         reporter = asyncio.create_task(_report(links))
         try:
             return await run_links(links, until_caught_up=until_caught_up)
@@ -115,7 +119,11 @@ async def _run_links(settings: Sequence[LinkSettings], until_caught_up: bool, li
 
 
 async def _serve(
-    stack: AsyncExitStack, listener: str, metrics: Metrics, links: Sequence[SupervisedLink]
+    stack: AsyncExitStack,
+    listener: str,
+    access: HttpAccess | None,
+    metrics: Metrics,
+    links: Sequence[SupervisedLink],
 ) -> None:
     """Serve metrics, health and status until `stack` ends. Raises MillstreamError if the address is taken."""
     check_installed(HTTP_LISTENER)
@@ -126,6 +134,7 @@ async def _serve(
         metrics,
         ready=lambda: problem_of(links),
         facts={STATUS_PATH: lambda: flows_status(links)},
+        access=access,
     )
     await stack.enter_async_context(server)
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kafka_client.errors import ConfigError
+from kafka_client.http.access import KEYS as ACCESS_KEYS
+from kafka_client.http.access import HttpAccess
 from kafka_client.http.address import check_address
 from mirror.client_keys import SERVERS, ClientKeys, Side
 from mirror.discontinuities import ACCEPT_KEY
@@ -28,6 +30,8 @@ from mirror.resolved_properties import ResolvedProperties
 from mirror.unreadable import SKIP_KEY, parse_skips
 from mirror.unused_keys import warn_unused
 
+HTTP_PREFIX = "http."
+"""The prefix of the listener's keys of TLS and users."""
 HTTP_LISTENER = "http.listener"
 """The key of the process's HTTP listener, which all flows share."""
 
@@ -110,7 +114,8 @@ def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:
             "enabled", "", f"set one to true of {', '.join(f.name + '.enabled' for f in flows)}"
         )
     effective = {key for flow in flows for key in flow.keys_read}
-    warn_unused(properties, aliases, effective | {HTTP_LISTENER})
+    of_http = {HTTP_LISTENER, *(HTTP_PREFIX + key for key in ACCESS_KEYS)}
+    warn_unused(properties, aliases, effective | of_http)
     return links
 
 
@@ -129,6 +134,11 @@ def parse_http_listener(properties: Mapping[str, str]) -> str:
     if listener:
         check_address(HTTP_LISTENER, listener)
     return listener
+
+
+def http_access(properties: Mapping[str, str]) -> HttpAccess:
+    """Return the TLS and the users of the HTTP listener. Reads their files. Raises ConfigError."""
+    return HttpAccess(ResolvedProperties.by_own_providers(properties), HTTP_PREFIX)
 
 
 def _aliases(properties: Mapping[str, str]) -> list[str]:

@@ -25,7 +25,7 @@ def make_context(settings: TlsSettings) -> ssl.SSLContext:
     # Java trusts every certificate in a truststore, even if it is no self-signed authority.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _trust(context, settings)
-    _show(context, settings)
+    show_certificate(context, settings)
     return context
 
 
@@ -41,7 +41,7 @@ def make_server_context(settings: TlsSettings, client_auth: ssl.VerifyMode) -> s
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = settings.minimum_version
     context.maximum_version = settings.maximum_version
-    _show(context, settings)
+    show_certificate(context, settings)
     if client_auth is not ssl.CERT_NONE:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _trust(context, settings)
@@ -64,7 +64,8 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
         raise ConfigError(key, shown, "has a certificate that cannot be read") from None
 
 
-def _show(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def show_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Have new connections show the certificate in the settings. Blocks. Raises ConfigError."""
     password = settings.key_password
     if settings.keystore is not None:
         key, shown = "ssl.keystore.location", str(settings.keystore.location)

@@ -104,7 +104,7 @@ class BrokerConfig(ReplicationConfig):
         S,
         None,
         "Serve /metrics, /livez and /readyz at this host:port, for Prometheus and a supervisor. Port 0 is "
-        "any free port. Identities are not checked.",
+        "any free port. `millstream.http.ssl.*` and `millstream.http.basic.auth.users.file` secure it.",
         nullable=True,
         allowed=Allowed(
             check=lambda value: value is None or is_address(value), text="host:port, such as 127.0.0.1:9464"

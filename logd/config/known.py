@@ -57,6 +57,8 @@ PREFIXES_WITHOUT_EFFECT = (
     "share.",
 )
 
+HTTP_PREFIX = "millstream.http."
+"""The prefix of the keys of the HTTP listener."""
 SECURITY_PREFIXES = ("ssl.", "sasl.", "listener.name.")
 """Keys of TLS and SASL: `security_keys` checks them."""
 

@@ -10,7 +10,7 @@ from kafka_client.errors import ConfigError
 from kafka_client.java_properties import parse_overrides, read_properties
 from logd.config.broker import BROKER_SETTINGS, ZOOKEEPER_CONNECT, BrokerConfig
 from logd.config.inert import INERT_SETTINGS
-from logd.config.known import REFUSED_PREFIXES, SECURITY_PREFIXES, has_no_effect, is_refused
+from logd.config.known import HTTP_PREFIX, REFUSED_PREFIXES, SECURITY_PREFIXES, has_no_effect, is_refused
 from logd.config.renamed import CLUSTER_PREVIEW, NOTES, with_todays_names
 from logd.config.replication import REPLICATION_SETTINGS
 from logd.config.zookeeper import ZOOKEEPER_SETTINGS
@@ -57,6 +57,10 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             from logd.config.security_keys import check_security_key  # only where a key is set
 
             check_security_key(key)
+        elif key.startswith((f"{HTTP_PREFIX}ssl.", f"{HTTP_PREFIX}basic.auth.")):
+            from kafka_client.http.access import values_of  # only where a key is set
+
+            values_of({key: value}, HTTP_PREFIX)
         elif is_refused(key, value):
             raise ConfigError(
                 key,

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from kafka_client.http.operations import OperationsServer
+from mirror.config import http_access
 from mirror.flow_status import STATUS_PATH, flow_status, flows_status
 from mirror.link import Link
 from mirror.links import SupervisedLink
 from mirror.status import worst_rpo
 from tests.millstream.invoking import invoke
 from tests.mirror.pair import Pair, numbered, produce
+from tests.support.certificates import Authority
 
 NOW = 1_600_000_000.0
 
@@ -105,6 +107,32 @@ async def test_flows_that_are_not_open(pair: Pair) -> None:
     assert "dc1->dc2: down: ConnectionError: dc2 is away" in result.stdout
     result = await answers(flow, "--flow", "dc9->dc2")
     assert (result.exit_code, "the mirror has dc1->dc2" in result.output) == (3, True)
+
+
+async def test_a_mirror_with_tls_and_users(pair: Pair, tmp_path: Path) -> None:
+    authority = Authority("test CA")
+    (tmp_path / "users").write_text("admin=s3cret\n")
+    properties = {
+        **pair.properties("t"),
+        "http.ssl.keystore.type": "PEM",
+        "http.ssl.keystore.location": str(authority.issue("m", ["127.0.0.1"]).write_pem(tmp_path / "m.pem")),
+        "http.ssl.truststore.type": "PEM",
+        "http.ssl.truststore.location": str(authority.write_pem(tmp_path / "ca.pem")),
+        "http.basic.auth.users.file": str(tmp_path / "users"),
+    }
+    config, flow = tmp_path / "mm2.properties", running(pair, "t", None)
+    config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    access = http_access(properties)
+    facts = {STATUS_PATH: lambda: flows_status([flow])}
+    async with OperationsServer(
+        "127.0.0.1:0", flow.metrics, ready=lambda: None, facts=facts, access=access
+    ) as server:
+        http = ("--http", f"127.0.0.1:{server.port}")
+        result = await asyncio.to_thread(invoke, "mirror", "status", config, *http)
+        assert "dc1->dc2: opening" in result.stdout, result.output
+        config.write_text(config.read_text().replace("http.basic.", "#"))
+        result = await asyncio.to_thread(invoke, "mirror", "status", config, *http)
+    assert result.exit_code == 4 and "it serves its users alone" in result.output
 
 
 def test_no_mirror_and_no_address(pair: Pair, tmp_path: Path) -> None:

@@ -180,9 +180,9 @@ def status(
     The exit status is 7 if a flow is down, or a partition is not copied or of unknown lag; 4 if no mirror
     answers.
     """
-    from millstream.commands.mirror.status import ask, listener_of, problems, show_flows
+    from millstream.commands.mirror.status import ask, endpoint_of, problems, show_flows
 
-    flows = ask(listener_of(config, http), flow)
+    flows = ask(endpoint_of(config, http), flow)
     show_flows(local, flows)
     if unhealthy := problems(flows):
         raise Unhealthy("; ".join(unhealthy))

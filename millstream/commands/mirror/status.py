@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka_client.http.access import USERS_KEY, client_tls
 from kafka_client.http.client import HttpClient
+from kafka_client.http.passwords import authorization, read_passwords
 from kafka_client.java_properties import read_properties
 from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Local
 from millstream.terminal.status import NotFound, Unreachable, UsageError
-from mirror.config import HTTP_LISTENER, parse_http_listener
+from mirror.config import HTTP_LISTENER, HTTP_PREFIX, parse_http_listener
 from mirror.flow_status import COPYING, STATUS_PATH
+from mirror.resolved_properties import ResolvedProperties
 
 TIMEOUT_SECONDS = 10.0
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
@@ -33,25 +38,57 @@ PARTITION_COLUMNS = (
 )
 
 
-def listener_of(config: Path | None, address: str | None) -> str:
-    """Return where the mirror of a properties file serves HTTP. Raises UsageError if nobody says."""
-    listener = address or ("" if config is None else parse_http_listener(read_properties(config)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusEndpoint:
+    """The address of a mirror's status, and what its HTTP listener asks of clients."""
+
+    url: str
+    tls: ssl.SSLContext | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def endpoint_of(config: Path | None, address: str | None) -> StatusEndpoint:
+    """Return where the mirror of a properties file serves its status. Raises UsageError if nobody says.
+
+    Trust and user are those of the file (`http.ssl.*`, `http.basic.auth.users.file`). Raises ConfigError for
+    settings that cannot be used.
+    """
+    properties = {} if config is None else read_properties(config)
+    listener = address or parse_http_listener(properties)
     if not listener:
         raise UsageError(
             f"set {HTTP_LISTENER} in the mirror's properties, or give --http HOST:PORT as to `run`"
         )
     host, _, port = listener.rpartition(":")
-    return f"{WILDCARDS.get(host, host)}:{port}"
+    resolved = ResolvedProperties.by_own_providers(properties)
+    tls = client_tls(resolved, HTTP_PREFIX)
+    scheme = "http" if tls is None else "https"
+    return StatusEndpoint(
+        url=f"{scheme}://{WILDCARDS.get(host, host)}:{port}{STATUS_PATH}", tls=tls, headers=_user(resolved)
+    )
 
 
-def ask(listener: str, flow: str | None) -> list[Row]:
-    """Return the flows of the mirror at `listener`, or the one named `flow`.
+def _user(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the header with the first user of the mirror, or none."""
+    key = HTTP_PREFIX + USERS_KEY
+    if key not in properties:
+        return {}
+    user, password = next(iter(read_passwords(properties[key], key).items()))
+    return {"authorization": authorization(user, password)}
+
+
+def ask(endpoint: StatusEndpoint, flow: str | None) -> list[Row]:
+    """Return the flows of the mirror at `endpoint`, or the one named `flow`.
 
     Raises Unreachable if no mirror answers there, NotFound if it has no such flow.
     """
-    url = f"http://{listener}{STATUS_PATH}"
+    url = endpoint.url
     try:
-        answer = HttpClient(timeout=TIMEOUT_SECONDS).request("GET", url)
+        answer = HttpClient(timeout=TIMEOUT_SECONDS, tls=endpoint.tls).request(
+            "GET", url, headers=endpoint.headers
+        )
+        if answer.status == 401:
+            raise ValueError(f"it serves its users alone: give its properties, with {HTTP_PREFIX}{USERS_KEY}")
         if answer.status != 200:
             raise ValueError(f"HTTP status {answer.status}")
         flows: list[Row] = json.loads(answer.body)["flows"]
