@@ -13,7 +13,7 @@ from connect.group import Unit
 from connect.group.units import CONNECTOR
 from connect.herder import RestartRequest, TargetState
 from connect.herder.config_state import Properties
-from connect.runtime.service import Document, HerderService, own_version, set_logger_level
+from connect.runtime.service import Document, HerderService, own_version
 from connect.runtime.stage import request_stage
 from connect.stores import ConfigRecord, OffsetStore, StoredStatus
 from connect.stores.config_records import LOGGER, RESTART, Decision
@@ -27,7 +27,7 @@ class DistributedService(HerderService):
     """The requests to a worker of a group; the leader makes the changes."""
 
     def __init__(self, worker: DistributedWorker) -> None:
-        super().__init__(worker.config, worker.herder, worker.configs)
+        super().__init__(worker.config, worker.herder, worker.configs, worker.loggers)
         self._worker = worker
 
     def health(self) -> tuple[Literal["starting", "healthy", "unhealthy"], str]:
@@ -82,18 +82,16 @@ class DistributedService(HerderService):
 
     def connector_topics(self, name: str) -> list[str]:
         """Return the topics that the connector has used since its last reset (KIP-558)."""
-        self._config(name)
         return sorted(use.topic for use in self._worker.statuses.topics(name))
 
     async def reset_topics(self, name: str) -> None:
         """Forget the topics that the connector has used."""
-        self._config(name)
         for use in self._worker.statuses.topics(name):
             self._worker.statuses.delete_topic(name, use.topic)
 
     async def put_logger_level(self, logger: str, level: str) -> None:
         """Set a logger's level on every worker of the group (KIP-976)."""
-        set_logger_level(logger, level)
+        self.loggers.set(logger, level)
         await self._change(lambda: [(LOGGER + logger, {"level": level.upper()})], of_any_worker=True)
 
     async def put_task_configs(

@@ -44,8 +44,8 @@ from connect.runtime.exactly_once_batch_task import exactly_once_task
 from connect.runtime.isolation.messages import PluginPlace
 from connect.runtime.isolation.process_task import ProcessTask
 from connect.runtime.isolation.transaction_answers import TransactionAnswers
+from connect.runtime.logger_levels import LoggerLevels
 from connect.runtime.plugin_task import source_task
-from connect.runtime.service import set_logger_level
 from connect.runtime.task import TaskSetting, WorkerTask
 from connect.runtime.worker_keys import tell_unused
 from connect.runtime.worker_metrics import DOMAIN, WorkerMetrics
@@ -89,6 +89,7 @@ class DistributedWorker:
         self.metrics = metrics or Metrics()
         self.worker_id = worker_id
         self.herder = Herder()
+        self.loggers = LoggerLevels()
         self.failure: BaseException | None = None
         """The error that ended the membership."""
         self.client: Client
@@ -147,7 +148,9 @@ class DistributedWorker:
         exactly_once = config.exactly_once_source_enabled
         self.offsets = await OffsetTopics.open(client, config.offset_topic(), exactly_once=exactly_once)
         stack.push_async_callback(self.offsets.close)
-        self.statuses = await StatusTopic.open(client, config.status_topic(), self._statuses_lost)
+        self.statuses = await StatusTopic.open(
+            client, config.status_topic(), self._statuses_lost, self._topic_deleted
+        )
         stack.push_async_callback(self.statuses.close)
         self._configs = await ConfigTopic.open(
             client,
@@ -323,7 +326,7 @@ class DistributedWorker:
         requests = self.herder.config.requests
         for logger, level in requests.take_logger_levels().items():
             try:
-                set_logger_level(logger, level)
+                self.loggers.set(logger, level)
             except MillstreamError as e:
                 _log.warning("the level of logger %s is not changed: %s", logger, e)
         for request in requests.take_restarts():
@@ -450,8 +453,15 @@ class DistributedWorker:
             for use in [use for name in self._tasks for use in self.statuses.topics(name)]:
                 self.statuses.put_topic(use)
 
+    def _topic_deleted(self, connector: str) -> None:
+        """Have the connector's tasks tell again which topics they use: those were reset."""
+        if connector in self._tasks:
+            self._tasks[connector].forget_topics()
+
     def _note_topic(self, connector: str, task: int, topic: str) -> None:
         """Store that a connector uses a topic, unless it is stored (KIP-558)."""
+        if connector not in self.herder.config.connectors:
+            return  # its task is being stopped: the connector is deleted
         if all(use.topic != topic for use in self.statuses.topics(connector)):
             discovered_ms = int(time.time() * 1000)
             self.statuses.put_topic(

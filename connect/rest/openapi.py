@@ -76,9 +76,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("PATCH", f"{_ONE}/config"): Operation(
         "Change keys of a config; null deletes a key (KIP-477)", (200,), _FORWARD, _PATCH, _REFUSED
     ),
-    ("GET", f"{_ONE}/topics"): Operation("Topics that a connector has used (KIP-558)", errors=(403, 404)),
+    ("GET", f"{_ONE}/topics"): Operation("Topics that a connector has used (KIP-558)", errors=(403,)),
     ("PUT", f"{_ONE}/topics/reset"): Operation(
-        "Forget the topics that a connector has used", (202,), errors=(403, 404)
+        "Forget the topics that a connector has used", (202,), errors=(403,)
     ),
     ("GET", f"{_ONE}/status"): Operation("States of a connector and its tasks"),
     ("POST", f"{_ONE}/restart"): Operation("Restart a connector (KIP-745)", (202, 204), _RESTART),

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from connect.herder import TargetState
+from connect.runtime.logger_levels import LoggerLevels
 
 Document: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -25,6 +26,9 @@ Health: TypeAlias = Literal["starting", "healthy", "unhealthy"]
 
 class WorkerService(Protocol):
     """The requests to a worker."""
+
+    loggers: LoggerLevels
+    """The levels of the worker's loggers."""
 
     def health(self) -> tuple[Health, str]:
         """Return the worker's health, with a sentence that explains it (KIP-1017)."""
@@ -59,7 +63,10 @@ class WorkerService(Protocol):
         ...
 
     def connector_topics(self, name: str) -> list[str]:
-        """Return the topics that the connector has used since its last reset (KIP-558)."""
+        """Return the topics that the connector has used since its last reset (KIP-558).
+
+        As in Kafka, a connector that does not exist has none.
+        """
         ...
 
     async def reset_topics(self, name: str) -> None:

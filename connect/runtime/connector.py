@@ -100,6 +100,11 @@ class WorkerConnector:
         """The tasks that run here, by their numbers; after `close`, those that ran last."""
         return [self._tasks[number].task for number in sorted(self._tasks)]
 
+    def forget_topics(self) -> None:
+        """Have the tasks report again each topic that they use from now on."""
+        for task in self.tasks:
+            task.forget_topics()
+
     def reconcile(self, checked: CheckedConfig | None, runs: Runs) -> None:
         """Bring what runs to `runs`, in the background.
 

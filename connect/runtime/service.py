@@ -6,7 +6,6 @@ have the shapes of Kafka Connect's REST interface.
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
@@ -14,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
 from connect.api import SinkConnector, SourceConnector
-from connect.errors import AlreadyExists, BadRequest, NotFound
+from connect.errors import AlreadyExists, NotFound
 from connect.herder import Herder, TargetState
 from connect.herder.config_state import Properties
 from connect.herder.restart_plan import RestartPlan
@@ -33,6 +32,7 @@ from connect.runtime.connector_offsets import (
     source_offsets,
 )
 from connect.runtime.connector_types import ConnectorTypes
+from connect.runtime.logger_levels import LoggerLevels
 from connect.runtime.plugins import connector_class, named_version
 from connect.runtime.stage import request_stage
 from connect.runtime.worker_config import WorkerConfig
@@ -50,7 +50,10 @@ class _ChangedMeanwhile(Exception):
 class HerderService(ABC):
     """Requests about connectors, by what a herder knows of them."""
 
-    def __init__(self, config: WorkerConfig, herder: Herder, configs: CheckedConfigs) -> None:
+    def __init__(
+        self, config: WorkerConfig, herder: Herder, configs: CheckedConfigs, loggers: LoggerLevels
+    ) -> None:
+        self.loggers = loggers
         self._worker_config = config
         self._herder = herder
         self._configs = configs
@@ -209,7 +212,7 @@ class HerderService(ABC):
 
     async def put_logger_level(self, logger: str, level: str) -> None:
         """Set a logger's level (KIP-976). Raises BadRequest for a level that there is not."""
-        set_logger_level(logger, level)
+        self.loggers.set(logger, level)
 
     async def _put(
         self, name: str, raw: Mapping[str, str], target: TargetState | None, check: Callable[[], None]
@@ -296,13 +299,3 @@ def own_version() -> str:
         return version("millstream")
     except PackageNotFoundError:
         return "unknown"
-
-
-def set_logger_level(logger: str, level: str) -> None:
-    """Set a logger's level in this process. Raises BadRequest for a level that there is not."""
-    levels = {"TRACE": "DEBUG", "FATAL": "CRITICAL", "WARN": "WARNING", "OFF": "CRITICAL"}
-    name = level.upper()
-    number = logging.getLevelNamesMapping().get(levels.get(name, name))
-    if number is None:
-        raise BadRequest(f"{level!r} is no logging level; use TRACE, DEBUG, INFO, WARN, ERROR or FATAL")
-    logging.getLogger("" if logger == "root" else logger).setLevel(number)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from connect.errors import BadRequest, NotFound
 from connect.herder.config_state import Properties
 from connect.runtime.connector_offsets import not_stopped
+from connect.runtime.logger_levels import LoggerLevels
 from connect.runtime.service import Document, HerderService, own_version
 from connect.runtime.worker import Worker
 from connect.stores import OffsetStore
@@ -21,7 +22,7 @@ class StandaloneService(HerderService):
     """The requests to a standalone worker, which is its own leader."""
 
     def __init__(self, worker: Worker) -> None:
-        super().__init__(worker.config, worker.herder, worker.configs)
+        super().__init__(worker.config, worker.herder, worker.configs, LoggerLevels())
         self._worker = worker
         self.is_ready = True
         """False while the connectors of the command line are started."""
@@ -62,13 +63,11 @@ class StandaloneService(HerderService):
 
     def connector_topics(self, name: str) -> list[str]:
         """Return the topics that the connector has used since its last reset (KIP-558)."""
-        self._config(name)
         return sorted(self._worker.topics.get(name, ()))
 
     async def reset_topics(self, name: str) -> None:
         """Forget the topics that the connector has used."""
-        self._config(name)
-        self._worker.topics.pop(name, None)
+        self._worker.reset_topics(name)
 
     async def put_task_configs(
         self, name: str, configs: Sequence[Mapping[str, str]], headers: Mapping[str, str], body: bytes

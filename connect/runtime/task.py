@@ -179,8 +179,12 @@ class WorkerTask(ABC):
         """Resume the task after a pause."""
         self._unpaused.set()
 
+    def forget_topics(self) -> None:
+        """Report again each topic that the task uses from now on: the list of them was reset (KIP-558)."""
+        self._topics_used.clear()
+
     def _note_topic(self, topic: str) -> None:
-        """Tell the worker of a topic that this task uses, at the first use."""
+        """Tell the worker of a topic that this task uses, at the first use since a reset."""
         if topic not in self._topics_used:
             self._topics_used.add(topic)
             self.setting.note_topic(topic)

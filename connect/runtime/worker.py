@@ -195,6 +195,12 @@ class Worker:
         """Have the steps of connectors be the stage of the present request."""
         request_stage().follow(lambda: _first_stage(connectors))
 
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics that a connector has used; those in use come back with the next records."""
+        self.topics.pop(name, None)
+        if name in self._connectors:
+            self._connectors[name].forget_topics()
+
     def pause_connector(self, name: str) -> None:
         """Pause a connector and its tasks, until it is resumed; the tasks keep their resources."""
         self._apply(self.herder.set_target(name, TargetState.PAUSED))

@@ -8,6 +8,7 @@ status-topic-T:connector-X    {topic: {name, connector, task, discoverTimestamp}
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from connect.stores import json_documents
@@ -31,7 +32,12 @@ def topic_key(connector: str, topic: str) -> str:
 class StatusTable:
     """The statuses of a status topic, up to the last record given to `apply`."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_topic_deleted: Callable[[str], None] = lambda connector: None) -> None:
+        """Create an empty table.
+
+        `on_topic_deleted` is called with a connector's name when a use of a topic by it is deleted.
+        """
+        self._on_topic_deleted = on_topic_deleted
         self.connectors: dict[str, StoredStatus] = {}
         self.tasks: dict[str, dict[int, StoredStatus]] = {}
         """By connector and number."""
@@ -97,6 +103,7 @@ class StatusTable:
             uses.pop(topic, None)
             if not uses:
                 del self.topics[connector]
+            self._on_topic_deleted(connector)
 
 
 def _is_stale(status: StoredStatus, before: StoredStatus | None) -> bool:

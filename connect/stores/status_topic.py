@@ -38,8 +38,8 @@ class _Waiting:
 class StatusTopic:
     """A StatusStore in a topic. Open it with `await StatusTopic.open(...)`, and `close` it."""
 
-    def __init__(self) -> None:
-        self._table = StatusTable()
+    def __init__(self, on_topic_deleted: Callable[[str], None] = lambda connector: None) -> None:
+        self._table = StatusTable(on_topic_deleted)
         self._log: TopicLog
         self._waiting: dict[str, _Waiting] = {}
         self._generation = -1
@@ -51,14 +51,19 @@ class StatusTopic:
 
     @classmethod
     async def open(
-        cls, client: Client, topic: InternalTopic, on_lost: OnLost = lambda partition: None
+        cls,
+        client: Client,
+        topic: InternalTopic,
+        on_lost: OnLost = lambda partition: None,
+        on_topic_deleted: Callable[[str], None] = lambda connector: None,
     ) -> StatusTopic:
         """Read the topic whole. Raises what `InternalTopic.ensure` raises.
 
         `on_lost` is called with the number of a partition that has lost records. What this store has read
-        stays, until it reads something newer.
+        stays, until it reads something newer. `on_topic_deleted` is called with a connector's name when this
+        store has read that the use of one of its topics is deleted.
         """
-        store = cls()
+        store = cls(on_topic_deleted)
         store._log = await TopicLog.open(
             client, topic, store._read, delivery_timeout_ms=ATTEMPT_MS, on_lost=on_lost
         )

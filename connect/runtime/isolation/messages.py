@@ -67,6 +67,10 @@ class Resume(msgspec.Struct, frozen=True, tag=True):
     """A request to resume the task."""
 
 
+class ForgetTopics(msgspec.Struct, frozen=True, tag=True):
+    """A request to report again each topic that the task uses from now on."""
+
+
 class Stop(msgspec.Struct, frozen=True, tag=True):
     """A request to stop the task, and to end the process."""
 
@@ -208,6 +212,7 @@ ToTask = (
     TaskSpec
     | Pause
     | Resume
+    | ForgetTopics
     | Stop
     | RequestCommit
     | RateLimits

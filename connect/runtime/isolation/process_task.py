@@ -18,6 +18,7 @@ from connect.errors import ConnectError
 from connect.runtime.calls import PluginCalls
 from connect.runtime.isolation.child_process import ChildProcess, unstartable
 from connect.runtime.isolation.messages import (
+    ForgetTopics,
     FromTask,
     LogLine,
     OffsetsPut,
@@ -118,6 +119,12 @@ class ProcessTask(WorkerTask):
         if not self._unpaused.is_set() and self._child is not None:
             self._child.send(Resume())
         super().resume()
+
+    def forget_topics(self) -> None:
+        """Report again each topic that the task uses from now on."""
+        if self._child is not None:
+            self._child.send(ForgetTopics())
+        super().forget_topics()
 
     def _send_limits(self, limits: RateLimits) -> None:
         if self._child is not None:

@@ -25,6 +25,7 @@ from connect.errors import ConnectError
 from connect.runtime.clients import Clients
 from connect.runtime.exactly_once_batch_task import exactly_once_task
 from connect.runtime.isolation.messages import (
+    ForgetTopics,
     Granted,
     OffsetsPut,
     OffsetsSpelled,
@@ -161,6 +162,8 @@ class TaskProcess:
                 self._task.pause()
             case Resume():
                 self._task.resume()
+            case ForgetTopics():
+                self._task.forget_topics()
             case Stop():
                 self._stop()
             case RequestCommit():

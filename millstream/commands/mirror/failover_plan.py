@@ -11,7 +11,7 @@ import typer
 from kafka_client import TopicPartition
 from kafka_client.errors import KafkaError
 from kafka_client.java_properties import read_properties
-from millstream.commands.mirror.status import ask, listener_of
+from millstream.commands.mirror.status import ask, endpoint_of
 from millstream.terminal.output import Format, Row
 from millstream.terminal.session import Local
 from millstream.terminal.status import NotFound, Unreachable
@@ -55,7 +55,7 @@ def ask_mirror(local: Local, config: Path, http: str | None, flow: str) -> Repor
     if http is None and not parse_http_listener(read_properties(config)):
         return {}
     try:
-        (facts,) = ask(listener_of(config, http), flow)
+        (facts,) = ask(endpoint_of(config, http), flow)
     except (Unreachable, NotFound) as error:
         local.tell(str(error))
         return {}

@@ -145,6 +145,8 @@ async def test_pause_resume_stop_statistics_topics_and_version_cross_the_pipe(ki
         assert isinstance(task, ProcessTask)
         assert task.version == "1.5" == task_of(worker, "c")["version"]
         assert worker.topics["c"] == {topic}
+        worker.reset_topics("c")
+        await until(lambda: worker.topics.get("c") == {topic})
         worker.pause_connector("c")
         await until(lambda: task_of(worker, "c")["state"] == "PAUSED")
         worker.resume_connector("c")

@@ -37,11 +37,17 @@ def note(config: Mapping[str, str], *events: Mapping[str, Any]) -> None:
         file.writelines(json.dumps(event) + "\n" for event in events)
 
 
+def release_file(events: Path) -> Path:
+    """Return the file whose creation ends the hanging calls of a connector with this file for events."""
+    return events.with_suffix(".released")
+
+
 def block(config: Mapping[str, str], point: str) -> None:
-    """Note that a call hangs here, and never return, if the config names this point."""
+    """Note that a call hangs here, if the config names this point, and return once it is released."""
     if config.get("block") == point:
         note(config, {"event": "block", "at": point})
-        threading.Event().wait()
+        while not release_file(Path(config["events"])).exists():
+            time.sleep(0.05)
 
 
 class ScriptConfig(Config):

@@ -8,6 +8,7 @@ from typing import Any
 from connect.errors import AlreadyExists, BadRequest, NotFound
 from connect.herder import TargetState
 from connect.rest.service import Document, Health
+from connect.runtime.logger_levels import LoggerLevels
 
 
 class FakeService:
@@ -19,6 +20,7 @@ class FakeService:
         self.offsets: list[Document] = []
         self.calls: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
+        self.loggers = LoggerLevels()
         self.state: tuple[Health, str] = ("healthy", "Worker has completed startup.")
 
     def health(self) -> tuple[Health, str]:
@@ -51,8 +53,7 @@ class FakeService:
         return self.connector_status(name)["tasks"][0]
 
     def connector_topics(self, name: str) -> list[str]:
-        self._config(name)
-        return ["t"]
+        return ["t"] if name in self.configs else []
 
     async def reset_topics(self, name: str) -> None:
         self._note("reset_topics", name)
