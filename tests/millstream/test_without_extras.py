@@ -29,6 +29,8 @@ MODULES = {
     "rocksdict": "rocksdict",
     "uvloop": "uvloop",
     "cryptography": "cryptography",
+    "PyJWT": "jwt",
+    "deltalake": "deltalake",
     "sqlalchemy": "sqlalchemy",
     "psycopg": "psycopg",
     "pymysql": "pymysql",

@@ -20,6 +20,7 @@ from connect.distributed.plans import PlanSender
 from connect.distributed.service import DistributedService
 from connect.errors import AlreadyExists, BadRequest, NotFound, NotLeader, Rebalancing
 from connect.herder import Herder, TargetState
+from connect.runtime.logger_levels import LoggerLevels
 from connect.stores import ConfigRecord
 from kafka_client.http.client import Answer
 from tests.support.waiting import until
@@ -65,6 +66,7 @@ class Leader:
         self.group = SimpleNamespace(stable=self._stable, is_signed=False)
         self.checked = Checked()
         self.configs = self.checked
+        self.loggers = LoggerLevels()
         self.service = DistributedService(self)  # type: ignore[arg-type]
 
     def leader_url(self) -> str | None:

@@ -22,7 +22,7 @@ def test_a_worker_whose_coordinator_is_silent_is_unhealthy(assignment, generatio
     group = SimpleNamespace(assignment=assignment, generation=generation, is_current=is_current)
     lost = SimpleNamespace(problem=lambda: None)
     worker = SimpleNamespace(
-        config=None, herder=None, configs=None, failure=None, group=group, lost_configs=lost
+        config=None, herder=None, configs=None, loggers=None, failure=None, group=group, lost_configs=lost
     )
     state, message = DistributedService(worker).health()
     assert state == health
