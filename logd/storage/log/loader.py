@@ -158,14 +158,7 @@ def open_log(
     has_lost = not opening.clean or end < max(opening.recovery_point, opening.log_start_offset)
     has_lost = has_lost or epochs.begin_after(end)
     if opening.log_start_offset > end:
-        logger.warning(
-            "%s ends at %d before its start %d: emptied",
-            directory,
-            end,
-            opening.log_start_offset,
-            extra=log_fields(directory),
-        )
-        strays += [path for segment in row for path in segment.mark_deleted()]
+        strays += _emptied(row, end, opening.log_start_offset)
         end = opening.log_start_offset
         row = [Segment.create(disk, directory, end, now_ms)]
     start = max(opening.log_start_offset, row[0].base_offset)
@@ -173,10 +166,7 @@ def open_log(
     epochs.truncate_from_start(start)
     row[-1].expect_appends()
     if files.is_cut:
-        # After a power loss what was cut must not be found behind what is written now.
-        row[-1].file.sync()
-        disk.sync_folder(directory)
-        disk.unlink(directory / TRUNCATION)
+        _finish_cut(row[-1], directory, disk)
     if not any(segment.size for segment in row):
         files.snapshots = _without_earlier(files.snapshots, end, directory, disk)
     segments, snapshots = Segments(disk, directory, row), Snapshots(disk, directory, files.snapshots)
@@ -202,6 +192,25 @@ def open_log(
     )
     log.release()  # opened to look at; opened again when somebody writes or reads
     return Opened(log, strays, has_lost)
+
+
+def _emptied(row: list[Segment], end: int, start: int) -> list[Path]:
+    """Take all segments of a log out that ends before its start. Return the paths to delete."""
+    directory = row[0].directory
+    logger.warning(
+        "%s ends at %d before its start %d: emptied", directory, end, start, extra=log_fields(directory)
+    )
+    return [path for segment in row for path in segment.mark_deleted()]
+
+
+def _finish_cut(active: Segment, directory: Path, disk: Disk) -> None:
+    """Have a truncation on the disk.
+
+    After a power loss what was cut must not be found behind what is written from now on.
+    """
+    active.file.sync()
+    disk.sync_folder(directory)
+    disk.unlink(directory / TRUNCATION)
 
 
 def _removals(directory: Path, files: LogListing, opening: Opening, end: int) -> Removals:

@@ -7,6 +7,7 @@ connectors of Kafka's integration tests do. They run in the worker's process, so
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +28,7 @@ from connect.api import (
     Transform,
     setting,
 )
+from tests.support.waiting import wait_for
 
 _lock = threading.Lock()
 
@@ -46,8 +48,7 @@ def block(config: Mapping[str, str], point: str) -> None:
     """Note that a call hangs here, if the config names this point, and return once it is released."""
     if config.get("block") == point:
         note(config, {"event": "block", "at": point})
-        while not release_file(Path(config["events"])).exists():
-            time.sleep(0.05)
+        wait_for(release_file(Path(config["events"])).exists, math.inf)
 
 
 class ScriptConfig(Config):

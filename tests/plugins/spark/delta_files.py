@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from plugins.spark.delta_table import DeltaTable
 from plugins.spark.manifest import DataFile, Manifest
+from tests.plugins.spark.table_files import columns_of
 
 TOPIC_ID = "01" * 16
 RECORD_FIELDS = {
@@ -58,12 +59,7 @@ def write_file(
     directory.mkdir(parents=True)
     count = len(offsets)
     rows: dict[str, Any] = {
-        "key": pa.nulls(count, pa.binary()),
-        "topic": [topic] * count,
-        "partition": pa.array([0] * count, pa.int32()),
-        "offset": pa.array(offsets, pa.int64()),
-        "timestamp": pa.array([0] * count, pa.timestamp("us", tz="UTC")),
-        "value": [str(offset) for offset in offsets],
+        **columns_of(topic, offsets),
         **options.get("more", {}),
         "_tombstone": [False] * count,
         "_generation": pa.array([options.get("generation", 0)] * count, pa.int32()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,19 @@ NAMES = ("key", "topic", "partition", "offset", "timestamp", "value")
 TABLE_SCHEMA = json.dumps({"fields": [{"name": name} for name in NAMES]})
 
 
+def columns_of(topic: str, offsets: Sequence[int]) -> dict[str, Any]:
+    """Return the columns of rows with these offsets of partition 0."""
+    count = len(offsets)
+    return {
+        "key": pa.nulls(count, pa.binary()),
+        "topic": [topic] * count,
+        "partition": pa.array([0] * count, pa.int32()),
+        "offset": pa.array(offsets, pa.int64()),
+        "timestamp": pa.array([0] * count, pa.timestamp("us", tz="UTC")),
+        "value": [str(offset) for offset in offsets],
+    }
+
+
 def add_rows(
     table: ParquetTable, topic: str, topic_id: str, offsets: Sequence[int], end: int, folder: str = ""
 ) -> Manifest:
@@ -24,17 +38,7 @@ def add_rows(
     directory.mkdir(parents=True)
     path = directory / "part-0.zstd.parquet"
     count = len(offsets)
-    rows = pa.table(
-        {
-            "key": pa.nulls(count, pa.binary()),
-            "topic": [topic] * count,
-            "partition": pa.array([0] * count, pa.int32()),
-            "offset": pa.array(offsets, pa.int64()),
-            "timestamp": pa.array([0] * count, pa.timestamp("us", tz="UTC")),
-            "value": [str(offset) for offset in offsets],
-        }
-    )
-    pq.write_table(rows, path, compression="zstd")
+    pq.write_table(pa.table(columns_of(topic, offsets)), path, compression="zstd")
     file = DataFile(path=str(path.relative_to(table.path)), rows=count, size=path.stat().st_size)
     before = state.positions.get(topic) or TopicPosition(topic_id=topic_id, starts={0: min(offsets)})
     position = TopicPosition(topic_id=topic_id, offsets={0: end}, starts=before.starts)
