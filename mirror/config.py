@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kafka_client import TopicPartition
 from kafka_client.errors import ConfigError
 from kafka_client.http.access import KEYS as ACCESS_KEYS
 from kafka_client.http.access import HttpAccess
@@ -93,6 +94,18 @@ class LinkSettings:
         """The topic's name. It contains the alias of the other cluster, as in MirrorMaker 2."""
         other = self.target.alias if self.offset_syncs_location == "source" else self.source.alias
         return self.policy.offset_syncs_topic(other)
+
+    def remote_topic(self, topic: str) -> str:
+        """Return the name in the target of a topic of the source."""
+        return self.policy.remote_topic(self.source.alias, topic)
+
+    def copied_topic(self, topic: str) -> str | None:
+        """Return the name in the target of a topic of the source, or None if the flow does not copy it."""
+        return self.remote_topic(topic) if self.topics.takes(topic) else None
+
+    def remote(self, tp: TopicPartition) -> TopicPartition:
+        """Return the partition in the target of a partition of the source."""
+        return TopicPartition(self.remote_topic(tp.topic), tp.partition)
 
 
 def parse_links(properties: Mapping[str, str]) -> list[LinkSettings]:

@@ -69,7 +69,7 @@ async def translate_offsets(settings: LinkSettings, places: Places) -> list[Tran
     await _read_syncs(settings, store.add)
     store.finish_loading()
     return [
-        Translation(tp, offset, _remote(settings, tp), store.translate(tp, offset)) for tp, offset in places
+        Translation(tp, offset, settings.remote(tp), store.translate(tp, offset)) for tp, offset in places
     ]
 
 
@@ -86,9 +86,9 @@ async def lags(settings: LinkSettings) -> list[PartitionLag]:
         topics = await RemoteTopics(settings, *admins).chosen()
         tps = [TopicPartition(topic.name, p) for topic in topics for p in topic.partitions]
         ends = await _ends(admins[0], tps)
-        remotes = {tp: _remote(settings, tp) for tp in tps if tp in latest}
+        remotes = {tp: settings.remote(tp) for tp in tps if tp in latest}
         copies = await _ends(admins[1], list(remotes.values()))
-    return [_lag(tp, ends[tp], latest.get(tp), copies.get(_remote(settings, tp))) for tp in sorted(tps)]
+    return [_lag(tp, ends[tp], latest.get(tp), copies.get(settings.remote(tp))) for tp in sorted(tps)]
 
 
 def client_of(cluster: Cluster) -> Client:
@@ -101,10 +101,6 @@ def _lag(tp: TopicPartition, end: int, sync: OffsetSync | None, target_end: int 
         return PartitionLag(tp, end, None, None)
     copied = min(sync.next_upstream + max(target_end - sync.next_downstream, 0), end)
     return PartitionLag(tp, end, copied, end - copied)
-
-
-def _remote(settings: LinkSettings, tp: TopicPartition) -> TopicPartition:
-    return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
 
 
 async def _read_syncs(settings: LinkSettings, take: Callable[[OffsetSync], None]) -> None:

@@ -229,7 +229,7 @@ class Link:
 
     async def _check_clusters(self) -> None:
         """Raise ConfigError if topics would be copied onto themselves: same cluster, same names."""
-        if self.settings.policy.remote_topic(self.settings.source.alias, _ANY_TOPIC) != _ANY_TOPIC:
+        if self.settings.remote_topic(_ANY_TOPIC) != _ANY_TOPIC:
             return
         source, target = await self._source.metadata([]), await self._target.metadata([])
         if source.cluster_id == target.cluster_id:

@@ -79,8 +79,7 @@ class Placing:
 
     def remote_of(self, tp: TopicPartition) -> TopicPartition:
         """Return the remote partition of `tp`."""
-        settings = self._settings
-        return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
+        return self._settings.remote(tp)
 
     def check_remotes(
         self, topics: Iterable[TopicMetadata], remote_topics: Mapping[str, TopicMetadata]
@@ -88,7 +87,7 @@ class Placing:
         """Return the errors of source topics whose remote topic was deleted after records were copied."""
         lost: dict[str, MirrorError] = {}
         for topic in topics:
-            if self._settings.policy.remote_topic(self._settings.source.alias, topic.name) in remote_topics:
+            if self._settings.remote_topic(topic.name) in remote_topics:
                 continue
             try:
                 self._discontinuities.check_exist(topic.name, self._syncs, topic.partitions)

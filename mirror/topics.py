@@ -29,7 +29,7 @@ class RemoteTopics:
 
     def name_of(self, topic: str) -> str:
         """Return the name in the target of the source's `topic`."""
-        return self._settings.policy.remote_topic(self._settings.source.alias, topic)
+        return self._settings.remote_topic(topic)
 
     async def chosen(self) -> list[TopicMetadata]:
         """Return the source's topics that the flow copies, sorted by name."""

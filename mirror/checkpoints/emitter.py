@@ -73,7 +73,7 @@ class GroupCheckpoints:
     async def refresh_groups(self) -> None:
         """Look for the source's groups that pass the filters."""
         await self._open()
-        chosen = await find_groups(self._source, self._settings.groups.groups, self._remote_topic)
+        chosen = await find_groups(self._source, self._settings.groups.groups, self._settings.copied_topic)
         if chosen != self._groups:
             log.info("%s: checkpoints of %d groups", self._settings.name, len(chosen))
         self._groups = chosen
@@ -90,7 +90,7 @@ class GroupCheckpoints:
                 except KafkaError as e:
                     log.warning("%s: no offsets of group %s: %s", self._settings.name, group, e)
                     continue
-                checkpoints = translated(group, committed, self._store.translate, self._remote_topic)
+                checkpoints = translated(group, committed, self._store.translate, self._settings.copied_topic)
                 self.latency.keep_partitions(group, [each.topic_partition for each in checkpoints])
                 await self._write(self._latest.new(checkpoints))
 
@@ -152,9 +152,3 @@ class GroupCheckpoints:
             await (await self._producer.send(self._topic, 0, records))
             self.latency.record(checkpoints, self._clock() * 1000 - now)
         self._latest.update(checkpoints)
-
-    def _remote_topic(self, topic: str) -> str | None:
-        settings = self._settings
-        if not settings.topics.takes(topic):
-            return None
-        return settings.policy.remote_topic(settings.source.alias, topic)

@@ -69,7 +69,9 @@ class MirrorCheckpointTask(BatchSourceTask):
         except KafkaError as e:
             log.warning("%s: no offsets of group %s: %s", self.context.connector, group, e)
             return []
-        return self._latest.new(translated(group, committed, self._store.translate, self._remote_topic))
+        return self._latest.new(
+            translated(group, committed, self._store.translate, self._settings.copied_topic)
+        )
 
     async def _commit_when_due(self) -> None:
         if time.monotonic() - self._committed_at < self._settings.groups.sync_offsets_interval_seconds:
@@ -103,8 +105,3 @@ class MirrorCheckpointTask(BatchSourceTask):
                     self._latest.update([parse_checkpoint(key, value)])
             except ValueError as e:
                 log.warning("%s: a record of %s is skipped: %s", self.context.connector, self._topic, e)
-
-    def _remote_topic(self, topic: str) -> str | None:
-        settings = self._settings
-        is_copied = settings.topics.takes(topic)
-        return settings.policy.remote_topic(settings.source.alias, topic) if is_copied else None

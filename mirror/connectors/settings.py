@@ -95,10 +95,10 @@ class MirrorConfig(Config):
             log.warning("%s: without effect here: %s", connector, ", ".join(unused))
 
 
-class MirrorSourceConfig(MirrorConfig):
-    """Copies topics of another cluster, batch by batch and undecoded, as MirrorMaker 2's source connector.
+class TopicsConfig(MirrorConfig):
+    """Settings of the connectors that need the topics of the flow and its offset syncs.
 
-    Goes on from the source offsets of MirrorMaker's connector of the same name, and the reverse.
+    The one that starts first creates the offset-syncs topic.
     """
 
     topics: list[str] = setting(
@@ -110,6 +110,26 @@ class MirrorSourceConfig(MirrorConfig):
         group=_GROUP,
         importance="HIGH",
     )
+    offset_syncs_topic_location: Literal["source", "target"] = setting(
+        "Cluster of the offset-syncs topic.",
+        key="offset-syncs.topic.location",
+        default="source",
+        importance="LOW",
+    )
+    offset_syncs_topic_replication_factor: int = setting(
+        "Replication factor of the offset-syncs topic.",
+        key="offset-syncs.topic.replication.factor",
+        default=3,
+        importance="LOW",
+    )
+
+
+class MirrorSourceConfig(TopicsConfig):
+    """Copies topics of another cluster, batch by batch and undecoded, as MirrorMaker 2's source connector.
+
+    Goes on from the source offsets of MirrorMaker's connector of the same name, and the reverse.
+    """
+
     replication_factor: int = setting(
         "Replication factor of remote topics; -1: the target's default.",
         default=2,
@@ -136,18 +156,6 @@ class MirrorSourceConfig(MirrorConfig):
     offset_lag_max: int = setting(
         "Records without an offset sync at most.", kind="LONG", default=100, importance="LOW"
     )
-    offset_syncs_topic_location: Literal["source", "target"] = setting(
-        "Cluster of the offset-syncs topic.",
-        key="offset-syncs.topic.location",
-        default="source",
-        importance="LOW",
-    )
-    offset_syncs_topic_replication_factor: int = setting(
-        "Replication factor of the offset-syncs topic.",
-        key="offset-syncs.topic.replication.factor",
-        default=3,
-        importance="LOW",
-    )
     emit_offset_syncs_enabled: bool = setting(
         "Whether to write offset syncs.", key=EMIT_SYNCS, default=True, importance="LOW"
     )
@@ -168,7 +176,7 @@ class MirrorSourceConfig(MirrorConfig):
         return [ConfigError(EMIT_SYNCS, "false", f"true if there are {_OFFSET_SYNCS} settings")]
 
 
-class MirrorCheckpointConfig(MirrorConfig):
+class MirrorCheckpointConfig(TopicsConfig):
     """Writes checkpoints of consumer groups into the target, as MirrorMaker 2's checkpoint connector."""
 
     groups: list[str] = setting(
@@ -177,15 +185,6 @@ class MirrorCheckpointConfig(MirrorConfig):
     groups_exclude: list[str] = setting(
         "Regular expressions of groups to leave out.",
         default=_parts(GROUPS_EXCLUDE),
-        group=_GROUP,
-        importance="HIGH",
-    )
-    topics: list[str] = setting(
-        "Regular expressions of names of topics.", default=_ANY, group=_GROUP, importance="HIGH"
-    )
-    topics_exclude: list[str] = setting(
-        "Regular expressions of topics to leave out.",
-        default=_parts(TOPICS_EXCLUDE),
         group=_GROUP,
         importance="HIGH",
     )
@@ -207,18 +206,6 @@ class MirrorCheckpointConfig(MirrorConfig):
     )
     sync_group_offsets_interval_seconds: int = setting(
         "How often to commit them.", kind="LONG", default=60, importance="LOW"
-    )
-    offset_syncs_topic_location: Literal["source", "target"] = setting(
-        "Cluster of the offset-syncs topic.",
-        key="offset-syncs.topic.location",
-        default="source",
-        importance="LOW",
-    )
-    offset_syncs_topic_replication_factor: int = setting(
-        "Replication factor of the offset-syncs topic, if this connector starts before the source connector.",
-        key="offset-syncs.topic.replication.factor",
-        default=3,
-        importance="LOW",
     )
 
     def _contradictions(self) -> list[ConfigError]:

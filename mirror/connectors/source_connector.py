@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from connect.api import SourceConnector
 from kafka_client import Admin, TopicPartition
 from mirror.connectors.assignment import ASSIGNED_PARTITIONS, partitions_by_task, partitions_text
-from mirror.connectors.clients import FlowClients
-from mirror.connectors.refresh import Refresh
-from mirror.connectors.settings import MirrorSourceConfig, flow_of
+from mirror.connectors.flow_connector import FlowConnector
+from mirror.connectors.settings import MirrorSourceConfig
 from mirror.connectors.source_offsets import Offset, Partition, check_offsets
 from mirror.connectors.source_task import MirrorSourceTask
 from mirror.internal_topics import create_internal_topic
@@ -19,40 +17,39 @@ from mirror.topics import RemoteTopics
 log = logging.getLogger(__name__)
 
 
-class MirrorSourceConnector(SourceConnector):
+class MirrorSourceConnector(FlowConnector):
     """Copies topics of another cluster. Source: org.apache.kafka.connect.mirror.MirrorSourceConnector."""
 
     CONFIG = MirrorSourceConfig
-    VERSION = "1"
     task_class = MirrorSourceTask
 
-    async def start(self, config: Mapping[str, str]) -> None:
-        """Create the offset-syncs topic and the remote topics. Raises MillstreamError if a cluster fails."""
-        self.config = dict(config)
+    def __init__(self) -> None:
         self._partitions: list[TopicPartition] = []
-        self._refresh: Refresh | None = None
-        self._clients: FlowClients | None = None
-        parsed = MirrorSourceConfig.parse(config)
-        parsed.warn_without_effect(self.context.connector)
-        if not parsed.enabled:
-            return
-        settings = self._settings = flow_of(config, MirrorSourceConfig)
-        clients = self._clients = FlowClients(settings, self.context.connector)
-        await clients.open()
-        try:
-            self._topics = RemoteTopics(settings, Admin(clients.source), Admin(clients.target))
-            if settings.emit_offset_syncs:
-                factor = settings.offset_syncs_replication_factor
-                key = "offset-syncs.topic.replication.factor"
-                await create_internal_topic(clients.of_syncs, settings.offset_syncs_topic, factor, key)
-            self._partitions = await self._aligned()
-        except BaseException:
-            await clients.close()
-            raise
-        if settings.refresh_topics:
-            seconds = settings.refresh_topics_interval_seconds
-            self._refresh = Refresh(self.context.connector, seconds, self._look)
-            self._refresh.start()
+
+    async def begin(self) -> None:
+        """Create the offset-syncs topic and the remote topics."""
+        settings, clients = self.settings, self.clients
+        self._topics = RemoteTopics(settings, Admin(clients.source), Admin(clients.target))
+        if settings.emit_offset_syncs:
+            factor, key = settings.offset_syncs_replication_factor, "offset-syncs.topic.replication.factor"
+            await create_internal_topic(clients.of_syncs, settings.offset_syncs_topic, factor, key)
+        self._partitions = await self._aligned()
+
+    @property
+    def look_seconds(self) -> float | None:
+        """The interval of `refresh.topics.interval.seconds`, None if topics are not refreshed."""
+        settings = self.settings
+        return settings.refresh_topics_interval_seconds if settings.refresh_topics else None
+
+    async def look(self) -> None:
+        """Look for new and deleted topics and partitions; have tasks planned again if there are some."""
+        partitions = await self._aligned()
+        if partitions != self._partitions:
+            added = set(partitions) - set(self._partitions)
+            deleted = set(self._partitions) - set(partitions)
+            log.info("%s: %d new partitions, %d deleted", self.context.connector, len(added), len(deleted))
+            self._partitions = partitions
+            self.context.request_task_reconfiguration()
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config with `task.assigned.partitions` for each task; none if there is nothing to copy."""
@@ -70,23 +67,6 @@ class MirrorSourceConnector(SourceConnector):
         """Check the form of the offsets. Raises ConnectError."""
         check_offsets(offsets, ("cluster", "topic"), has_partition=True)
         return True
-
-    async def stop(self) -> None:
-        """Disconnect."""
-        if self._refresh is not None:
-            await self._refresh.stop()
-        if self._clients is not None:
-            await self._clients.close()
-
-    async def _look(self) -> None:
-        """Look for new and deleted topics and partitions; have tasks planned again if there are some."""
-        partitions = await self._aligned()
-        if partitions != self._partitions:
-            added = set(partitions) - set(self._partitions)
-            deleted = set(self._partitions) - set(partitions)
-            log.info("%s: %d new partitions, %d deleted", self.context.connector, len(added), len(deleted))
-            self._partitions = partitions
-            self.context.request_task_reconfiguration()
 
     async def _aligned(self) -> list[TopicPartition]:
         """Return the partitions to copy, sorted, once the target has remote topics for them."""

@@ -163,7 +163,7 @@ class MirrorSourceTask(BatchSourceTask):
         """Yield the batches to write. Note the last offset of those left out after them in `skipped`."""
         tp, position = fetched.tp, fetched.position
         partition = self._source_partition(tp)
-        topic = self._settings.policy.remote_topic(self._settings.source.alias, tp.topic)
+        topic = self._settings.remote_topic(tp.topic)
         last = position - 1
         for header, data in fetched.batches(on_unreadable=self._skips.skip):
             if unreadable := self._skips.named_and_unreadable(tp, header, data):

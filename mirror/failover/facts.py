@@ -102,8 +102,7 @@ class Facts:
 
     def remote(self, tp: TopicPartition) -> TopicPartition:
         """Return the partition in the target of a partition of the source."""
-        settings = self.settings
-        return TopicPartition(settings.policy.remote_topic(settings.source.alias, tp.topic), tp.partition)
+        return self.settings.remote(tp)
 
 
 async def collect_facts(settings: LinkSettings, back: LinkSettings | None, now: float) -> Facts:
@@ -247,7 +246,7 @@ async def _checkpoints(facts: Facts, client: Client) -> list[StampedCheckpoint]:
 async def _heartbeat(settings: LinkSettings, client: Client) -> int | None:
     """Return when the last copied heartbeat of the flow was sent, or None."""
     source = settings.source.alias
-    topic = settings.policy.remote_topic(source, settings.policy.heartbeats_topic())
+    topic = settings.remote_topic(settings.policy.heartbeats_topic())
     latest = None
     try:
         tp = TopicPartition(topic, 0)

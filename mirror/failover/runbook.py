@@ -24,9 +24,7 @@ def planned_failover(settings: LinkSettings, config: str, topics: Iterable[str])
     source, target = settings.source, settings.target
     only = f"--flow '{settings.name}'"
     names = sorted(topics)
-    pairs = " ".join(
-        f"--topic {topic}:{settings.policy.remote_topic(source.alias, topic)}" for topic in names
-    )
+    pairs = " ".join(f"--topic {topic}:{settings.remote_topic(topic)}" for topic in names)
     return [
         Step(f"Stop the producers of the flow's topics in {source.alias}."),
         Step(f"Wait until consumers in {source.alias} have read them to the end, and stop them."),
@@ -64,7 +62,7 @@ def unplanned_failover(settings: LinkSettings, config: str) -> list[Step]:
 
 def _move(settings: LinkSettings, config: str) -> list[Step]:
     target = settings.target.alias
-    example = settings.policy.remote_topic(settings.source.alias, "TOPIC")
+    example = settings.remote_topic("TOPIC")
     names = "TOPIC as before" if example == "TOPIC" else f"{example} and TOPIC, which new records go to"
     back = f"{target}->{settings.source.alias}"
     return [
